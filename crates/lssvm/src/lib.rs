@@ -1,0 +1,16 @@
+//! Kernel least-squares support vector machines for data whose kernel matrix
+//! is too large for a direct solve.
+//!
+//! Data flows through the modules in this order; a module uses only those
+//! before it:
+//!
+//! ```text
+//! linalg → data → preprocess → kernel → system → solve → model → metrics
+//! ```
+//!
+//! The library never prints, never exits and keeps no global state.
+
+pub mod error;
+pub mod linalg;
+
+pub use error::{Error, Result};

@@ -1,0 +1,18 @@
+//! Dense linear algebra under our own names.
+//!
+//! Matrices are row-major: a row is a sample. Large products, symmetric rank-k
+//! updates and factorisations go to faer, which only this room names
+//! ([`dense`], [`factor`]); products with a few columns, where libraries are
+//! two to three times off the speed of memory, are our own.
+//!
+//! Functions run on the current rayon pool and use all of its threads.
+
+pub mod dense;
+pub mod factor;
+mod matrix;
+mod scalar;
+
+pub use dense::{Output, Parallel};
+pub use factor::Cholesky;
+pub use matrix::{MatMut, MatRef, Matrix, sum_of_squares};
+pub use scalar::{Precision, Scalar};
