@@ -3,8 +3,8 @@
 //! This file and [`super::factor`] are the only ones that name faer. Every
 //! matrix here is row-major; faer sees the transpose of a column-major one.
 
-use faer::linalg::matmul::triangular::{self, BlockStructure};
 use faer::linalg::matmul::matmul;
+use faer::linalg::matmul::triangular::{self, BlockStructure};
 use faer::linalg::triangular_solve;
 use faer::{Accum, Par};
 
@@ -119,7 +119,14 @@ macro_rules! backend {
                 parallel: Parallel,
             ) {
                 let (a, b) = (faer_ref(a), faer_ref(b).transpose());
-                matmul(faer_mut(&mut out), output.into(), a, b, alpha, parallel.into());
+                matmul(
+                    faer_mut(&mut out),
+                    output.into(),
+                    a,
+                    b,
+                    alpha,
+                    parallel.into(),
+                );
             }
 
             fn gemm_nn(
@@ -131,7 +138,14 @@ macro_rules! backend {
                 parallel: Parallel,
             ) {
                 let (a, b) = (faer_ref(a), faer_ref(b));
-                matmul(faer_mut(&mut out), output.into(), a, b, alpha, parallel.into());
+                matmul(
+                    faer_mut(&mut out),
+                    output.into(),
+                    a,
+                    b,
+                    alpha,
+                    parallel.into(),
+                );
             }
 
             fn syrk_upper(
@@ -189,4 +203,3 @@ macro_rules! backend {
 }
 backend!(f32);
 backend!(f64);
-

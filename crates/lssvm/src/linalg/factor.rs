@@ -139,7 +139,11 @@ fn factor_in_panels<T: Scalar>(
         if !T::cholesky_upper(MatMut::new(width, width, &mut corner), Parallel::Pool) {
             return Ok(false);
         }
-        for (i, (row, factor)) in panel.chunks_mut(stride).zip(corner.chunks(width)).enumerate() {
+        for (i, (row, factor)) in panel
+            .chunks_mut(stride)
+            .zip(corner.chunks(width))
+            .enumerate()
+        {
             row[start + i..start + width].copy_from_slice(&factor[i..]);
         }
         if rest > 0 {
@@ -149,7 +153,13 @@ fn factor_in_panels<T: Scalar>(
             let mut right = MatMut::strided(width, rest, stride, &mut panel[end..]);
             T::solve_upper_transposed(corner, right.reborrow(), Parallel::Pool);
             let trailing = MatMut::strided(rest, rest, stride, &mut trailing[end..]);
-            T::syrk_upper(trailing, Output::Add, right.as_ref(), -T::ONE, Parallel::Pool);
+            T::syrk_upper(
+                trailing,
+                Output::Add,
+                right.as_ref(),
+                -T::ONE,
+                Parallel::Pool,
+            );
         }
         start += width;
         let left = rest as f64 / n as f64;

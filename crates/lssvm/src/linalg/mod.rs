@@ -3,7 +3,7 @@
 //! Matrices are row-major: a row is a sample. Large products, symmetric rank-k
 //! updates and factorisations go to faer, which only this room names
 //! ([`dense`], [`factor`]); products with a few columns, where libraries are
-//! two to three times off the speed of memory, are our own.
+//! two to three times off the speed of memory, are our own ([`skinny`]).
 //!
 //! Functions run on the current rayon pool and use all of its threads.
 
@@ -11,6 +11,8 @@ pub mod dense;
 pub mod factor;
 mod matrix;
 mod scalar;
+pub mod simd;
+pub mod skinny;
 
 pub use dense::{Output, Parallel};
 pub use factor::Cholesky;

@@ -1,0 +1,282 @@
+//! Compiles a loop for several instruction sets and picks one at run time.
+//!
+//! A [`Job`] is a loop over slices. [`dispatch`] runs the copy that was compiled
+//! for the widest registers this processor has; without any of them the
+//! portable copy runs. No `target-cpu` flag is needed.
+//!
+//! Elementwise loops are left to the compiler. Loops that must keep their sums
+//! in registers use [`Vector`]: written with arrays, the compiler put the sums
+//! of `Sᵀ · R` in memory and reached a tenth of the speed. In such a loop use
+//! no closure: the compiler compiles it for the portable instruction set.
+
+use super::Scalar;
+
+/// An instruction set, as far as a loop needs to know it.
+pub trait Arch {
+    /// Whether a multiply and an add are one instruction.
+    const FMA: bool;
+    /// Bytes in a vector register.
+    const REGISTER_BYTES: usize;
+    /// How many accumulators of one register fit beside the operands.
+    const ACCUMULATORS: usize;
+    /// A register of `f32`.
+    type F32: Vector<f32>;
+    /// A register of `f64`.
+    type F64: Vector<f64>;
+}
+
+/// One vector register of `T`.
+///
+/// # Safety
+/// All functions need the instruction set the type belongs to: call them only
+/// in [`Job::run`], for that job's own `Arch`.
+pub trait Vector<T>: Copy {
+    /// Values in it.
+    const LANES: usize;
+    /// The same value in all lanes.
+    unsafe fn splat(value: T) -> Self;
+    /// The first `LANES` values of the slice, which must have as many.
+    unsafe fn load(values: &[T]) -> Self;
+    /// Writes the first `LANES` values of the slice, which must have as many.
+    unsafe fn store(self, values: &mut [T]);
+    /// `self + a · b`
+    unsafe fn add_product(self, a: Self, b: Self) -> Self;
+    /// `self + |a − b|`
+    unsafe fn add_distance(self, a: Self, b: Self) -> Self;
+    /// Σ of the lanes.
+    unsafe fn sum(self) -> T;
+}
+
+/// AVX-512.
+#[cfg(target_arch = "x86_64")]
+#[derive(Debug, Clone, Copy)]
+pub struct Avx512;
+/// AVX2 with FMA.
+#[cfg(target_arch = "x86_64")]
+#[derive(Debug, Clone, Copy)]
+pub struct Avx2;
+/// Whatever the compiler assumes for the target.
+#[derive(Debug, Clone, Copy)]
+pub struct Portable;
+
+#[cfg(target_arch = "x86_64")]
+impl Arch for Avx512 {
+    const FMA: bool = true;
+    const REGISTER_BYTES: usize = 64;
+    const ACCUMULATORS: usize = 20;
+    type F32 = x86::F32x16;
+    type F64 = x86::F64x8;
+}
+#[cfg(target_arch = "x86_64")]
+impl Arch for Avx2 {
+    const FMA: bool = true;
+    const REGISTER_BYTES: usize = 32;
+    const ACCUMULATORS: usize = 10;
+    type F32 = x86::F32x8;
+    type F64 = x86::F64x4;
+}
+impl Arch for Portable {
+    const FMA: bool = false;
+    const REGISTER_BYTES: usize = 16;
+    const ACCUMULATORS: usize = 10;
+    type F32 = Few<f32>;
+    type F64 = Few<f64>;
+}
+
+/// A loop that wants the widest registers.
+pub trait Job {
+    /// What it returns.
+    type Output;
+    /// The loop. Mark it `#[inline(always)]`, or it is compiled for the
+    /// portable instruction set only.
+    fn run<A: Arch>(self) -> Self::Output;
+}
+
+/// `a * b + c`, in one instruction where there is one.
+#[inline(always)]
+pub fn mul_add<A: Arch, T: Scalar>(a: T, b: T, c: T) -> T {
+    // Without the instruction, `mul_add` is a call of a slow library function.
+    if A::FMA { a.mul_add(b, c) } else { a * b + c }
+}
+
+/// Runs the job with the best instruction set of this processor.
+#[inline]
+pub fn dispatch<J: Job>(job: J) -> J::Output {
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,bmi2")]
+        fn avx512<J: Job>(job: J) -> J::Output {
+            job.run::<Avx512>()
+        }
+        #[target_feature(enable = "avx2,fma,bmi2")]
+        fn avx2<J: Job>(job: J) -> J::Output {
+            job.run::<Avx2>()
+        }
+        if is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512dq")
+            && is_x86_feature_detected!("avx512vl")
+            && is_x86_feature_detected!("fma")
+            && is_x86_feature_detected!("bmi2")
+        {
+            // SAFETY: the processor has the features, as just asked.
+            return unsafe { avx512(job) };
+        }
+        if is_x86_feature_detected!("avx2")
+            && is_x86_feature_detected!("fma")
+            && is_x86_feature_detected!("bmi2")
+        {
+            // SAFETY: the processor has the features, as just asked.
+            return unsafe { avx2(job) };
+        }
+    }
+    job.run::<Portable>()
+}
+
+/// Four values that the compiler may put in a register.
+#[derive(Debug, Clone, Copy)]
+pub struct Few<T>([T; 4]);
+
+impl<T: Scalar> Vector<T> for Few<T> {
+    const LANES: usize = 4;
+
+    #[inline(always)]
+    unsafe fn splat(value: T) -> Self {
+        Few([value; 4])
+    }
+    #[inline(always)]
+    unsafe fn load(values: &[T]) -> Self {
+        Few(*values.first_chunk().expect("four values"))
+    }
+    #[inline(always)]
+    unsafe fn store(self, values: &mut [T]) {
+        values[..4].copy_from_slice(&self.0);
+    }
+    #[inline(always)]
+    unsafe fn add_product(self, a: Self, b: Self) -> Self {
+        Few(std::array::from_fn(|l| self.0[l] + a.0[l] * b.0[l]))
+    }
+    #[inline(always)]
+    unsafe fn add_distance(self, a: Self, b: Self) -> Self {
+        Few(std::array::from_fn(|l| self.0[l] + (a.0[l] - b.0[l]).abs()))
+    }
+    #[inline(always)]
+    unsafe fn sum(self) -> T {
+        (self.0[0] + self.0[1]) + (self.0[2] + self.0[3])
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    //! Registers of x86 processors.
+
+    use super::Vector;
+    use std::arch::x86_64::*;
+
+    macro_rules! vector {
+        ($name:ident, $t:ident, $register:ident, $lanes:literal,
+         $splat:ident, $load:ident, $store:ident, $fma:ident, $sub:ident, $add:ident, $abs:expr) => {
+            #[derive(Debug, Clone, Copy)]
+            pub struct $name($register);
+
+            impl Vector<$t> for $name {
+                const LANES: usize = $lanes;
+
+                #[inline(always)]
+                unsafe fn splat(value: $t) -> Self {
+                    // SAFETY: the caller has the instruction set.
+                    $name(unsafe { $splat(value) })
+                }
+                #[inline(always)]
+                unsafe fn load(values: &[$t]) -> Self {
+                    debug_assert!(values.len() >= $lanes);
+                    // SAFETY: the slice has enough values, says the caller.
+                    $name(unsafe { $load(values.as_ptr()) })
+                }
+                #[inline(always)]
+                unsafe fn store(self, values: &mut [$t]) {
+                    debug_assert!(values.len() >= $lanes);
+                    // SAFETY: the slice has enough values, says the caller.
+                    unsafe { $store(values.as_mut_ptr(), self.0) }
+                }
+                #[inline(always)]
+                unsafe fn add_product(self, a: Self, b: Self) -> Self {
+                    // SAFETY: the caller has the instruction set.
+                    $name(unsafe { $fma(a.0, b.0, self.0) })
+                }
+                #[inline(always)]
+                unsafe fn add_distance(self, a: Self, b: Self) -> Self {
+                    // SAFETY: the caller has the instruction set.
+                    $name(unsafe { $add(self.0, $abs($sub(a.0, b.0))) })
+                }
+                #[inline(always)]
+                unsafe fn sum(self) -> $t {
+                    let mut lanes = [0.0; $lanes];
+                    // SAFETY: the array has enough values.
+                    unsafe { $store(lanes.as_mut_ptr(), self.0) };
+                    let mut width = $lanes / 2;
+                    while width > 0 {
+                        for l in 0..width {
+                            lanes[l] += lanes[l + width];
+                        }
+                        width /= 2;
+                    }
+                    lanes[0]
+                }
+            }
+        };
+    }
+
+    vector!(
+        F32x16,
+        f32,
+        __m512,
+        16,
+        _mm512_set1_ps,
+        _mm512_loadu_ps,
+        _mm512_storeu_ps,
+        _mm512_fmadd_ps,
+        _mm512_sub_ps,
+        _mm512_add_ps,
+        |v| _mm512_abs_ps(v)
+    );
+    vector!(
+        F64x8,
+        f64,
+        __m512d,
+        8,
+        _mm512_set1_pd,
+        _mm512_loadu_pd,
+        _mm512_storeu_pd,
+        _mm512_fmadd_pd,
+        _mm512_sub_pd,
+        _mm512_add_pd,
+        |v| _mm512_abs_pd(v)
+    );
+    vector!(
+        F32x8,
+        f32,
+        __m256,
+        8,
+        _mm256_set1_ps,
+        _mm256_loadu_ps,
+        _mm256_storeu_ps,
+        _mm256_fmadd_ps,
+        _mm256_sub_ps,
+        _mm256_add_ps,
+        |v| _mm256_andnot_ps(_mm256_set1_ps(-0.0), v)
+    );
+    vector!(
+        F64x4,
+        f64,
+        __m256d,
+        4,
+        _mm256_set1_pd,
+        _mm256_loadu_pd,
+        _mm256_storeu_pd,
+        _mm256_fmadd_pd,
+        _mm256_sub_pd,
+        _mm256_add_pd,
+        |v| _mm256_andnot_pd(_mm256_set1_pd(-0.0), v)
+    );
+}

@@ -1,0 +1,454 @@
+//! Products of a tall matrix with a few columns.
+//!
+//! ```text
+//! out += alpha · S · Q        S: n × j,  Q: j × k,  out: n × k
+//! C = Sᵀ · R                  S: n × j,  R: n × k,  C: j × k
+//! ```
+//!
+//! With k around 10 such a product does 5 operations a byte of S: it should
+//! run at the speed of memory, where general matrix products are two to three
+//! times slower because they pack S first. Here every value of S is loaded
+//! once from memory and used from a register for a group of columns.
+//!
+//! The work is cut into pieces by the shape alone and partial sums are added
+//! in order, so that the result does not depend on the number of threads.
+
+use rayon::prelude::*;
+
+use super::simd::{Arch, Job, Vector, dispatch, mul_add};
+use super::{MatMut, MatRef, Matrix, Scalar};
+
+/// Columns of S taken at once: with 10 rows of Qᵀ beside them (20 kB in f32)
+/// they stay in the first-level cache.
+const DEPTH: usize = 512;
+
+/// Rows of S that one task takes in `S · Q`.
+const TASK_ROWS: usize = 512;
+
+/// Rows of S that are swept together in `Sᵀ · R`: enough to pay for loading and
+/// storing the sums, few enough that their strip of S stays in the cache.
+const SWEEP_ROWS: usize = 32;
+
+/// Partial sums in `Sᵀ · R`: more than threads, so that they share well.
+const PARTIAL_SUMS: usize = 32;
+
+/// Fewest rows worth a partial sum of their own.
+const FEWEST_ROWS: usize = 256;
+
+/// `out += alpha · s · q`, on the pool.
+pub fn add_product<T: Scalar>(out: MatMut<'_, T>, s: MatRef<'_, T>, q: MatRef<'_, T>, alpha: T) {
+    let transposed = transpose_scaled(q, alpha);
+    let mut out = out;
+    let (stride, k) = (out.stride(), out.cols());
+    assert_eq!(out.rows(), s.rows());
+    let rows = s.rows();
+    out.values_mut()
+        .par_chunks_mut(TASK_ROWS * stride.max(1))
+        .enumerate()
+        .for_each(|(task, chunk)| {
+            let start = task * TASK_ROWS;
+            if start >= rows {
+                return;
+            }
+            let end = (start + TASK_ROWS).min(rows);
+            let chunk = MatMut::strided(end - start, k, stride, chunk);
+            add_product_of_transposed(chunk, s.row_range(start, end), transposed.view());
+        });
+}
+
+/// `out += s · qᵀᵀ` for `q_t = qᵀ` (k × j), on this thread.
+pub fn add_product_of_transposed<T: Scalar>(
+    out: MatMut<'_, T>,
+    s: MatRef<'_, T>,
+    q_t: MatRef<'_, T>,
+) {
+    assert_eq!(s.cols(), q_t.cols());
+    assert_eq!(out.rows(), s.rows());
+    assert_eq!(out.cols(), q_t.rows());
+    dispatch(Rows { out, s, q_t });
+}
+
+/// `alpha · qᵀ`
+pub fn transpose_scaled<T: Scalar>(q: MatRef<'_, T>, alpha: T) -> Matrix<T> {
+    Matrix::from_fn(q.cols(), q.rows(), |k, j| alpha * q.row(j)[k])
+}
+
+/// `sᵀ · r`, on the pool.
+pub fn transposed_product<T: Scalar>(s: MatRef<'_, T>, r: MatRef<'_, T>) -> Matrix<T> {
+    assert_eq!(s.rows(), r.rows());
+    let (n, j, k) = (s.rows(), s.cols(), r.cols());
+    let task_rows = n.div_ceil(PARTIAL_SUMS).max(FEWEST_ROWS);
+    let starts: Vec<usize> = (0..n).step_by(task_rows).collect();
+    let partial: Vec<Vec<T>> = starts
+        .into_par_iter()
+        .map(|start| {
+            let end = (start + task_rows).min(n);
+            let mut sums = vec![T::ZERO; k * j];
+            dispatch(Columns {
+                sums: &mut sums,
+                s: s.row_range(start, end),
+                r: r.row_range(start, end),
+            });
+            sums
+        })
+        .collect();
+    Matrix::from_fn(j, k, |j_, k_| {
+        partial.iter().map(|sums| sums[k_ * j + j_]).sum()
+    })
+}
+
+/// Calls `$body` with the constant `G` equal to `$group`, 1 to 10.
+macro_rules! with_group {
+    ($group:expr, $g:ident => $body:expr) => {
+        match $group {
+            1 => {
+                const $g: usize = 1;
+                $body
+            }
+            2 => {
+                const $g: usize = 2;
+                $body
+            }
+            3 => {
+                const $g: usize = 3;
+                $body
+            }
+            4 => {
+                const $g: usize = 4;
+                $body
+            }
+            5 => {
+                const $g: usize = 5;
+                $body
+            }
+            6 => {
+                const $g: usize = 6;
+                $body
+            }
+            7 => {
+                const $g: usize = 7;
+                $body
+            }
+            8 => {
+                const $g: usize = 8;
+                $body
+            }
+            9 => {
+                const $g: usize = 9;
+                $body
+            }
+            10 => {
+                const $g: usize = 10;
+                $body
+            }
+            _ => unreachable!("a group has 1 to 10 columns"),
+        }
+    };
+}
+
+/// Cuts `0..k` into equal groups that fit the registers.
+#[inline(always)]
+fn groups<A: Arch>(k: usize) -> impl Iterator<Item = (usize, usize)> {
+    let most = A::ACCUMULATORS / ROWS;
+    let count = k.div_ceil(most).max(1);
+    (0..count).map(move |g| (g * k / count, (g + 1) * k / count))
+}
+
+/// Rows of S (or registers of a row) that share the loads of the other operand.
+const ROWS: usize = 4;
+
+/// `out += s · q` by dot products of rows of S with rows of Qᵀ.
+struct Rows<'a, T> {
+    out: MatMut<'a, T>,
+    s: MatRef<'a, T>,
+    q_t: MatRef<'a, T>,
+}
+
+impl<T: Scalar> Job for Rows<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<A: Arch>(mut self) {
+        for left in (0..self.s.cols()).step_by(DEPTH) {
+            let right = (left + DEPTH).min(self.s.cols());
+            for (first, last) in groups::<A>(self.q_t.rows()) {
+                with_group!(last - first, G => {
+                    let q: [&[T]; G] = std::array::from_fn(|g| &self.q_t.row(first + g)[left..right]);
+                    let mut i = 0;
+                    while i + ROWS <= self.s.rows() {
+                        let s = std::array::from_fn(|r| &self.s.row(i + r)[left..right]);
+                        // SAFETY: this is `run`, for its own `A`.
+                        let sums = unsafe { dots::<T, A, ROWS, G>(s, q) };
+                        for (r, sums) in sums.iter().enumerate() {
+                            add_to(&mut self.out.row_mut(i + r)[first..last], sums);
+                        }
+                        i += ROWS;
+                    }
+                    if i < self.s.rows() {
+                        let s = [&self.s.row(i)[left..right]];
+                        // SAFETY: this is `run`, for its own `A`.
+                        let [sums] = unsafe { dots::<T, A, 1, G>(s, q) };
+                        add_to(&mut self.out.row_mut(i)[first..last], &sums);
+                    }
+                });
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn add_to<T: Scalar>(out: &mut [T], sums: &[T]) {
+    for (out, &sum) in out.iter_mut().zip(sums) {
+        *out += sum;
+    }
+}
+
+/// All dot products of `R` rows with `G` rows of the same length.
+///
+/// # Safety
+/// As [`Vector`].
+#[inline(always)]
+unsafe fn dots<T: Scalar, A: Arch, const R: usize, const G: usize>(
+    s: [&[T]; R],
+    q: [&[T]; G],
+) -> [[T; G]; R] {
+    let lanes = T::Vector::<A>::LANES;
+    let length = q[0].len();
+    assert!(s.iter().chain(&q).all(|row| row.len() == length));
+    let whole = length / lanes * lanes;
+    // SAFETY: the slices are `lanes` long; the caller has the instruction set.
+    unsafe {
+        let mut sums = [[T::Vector::<A>::splat(T::ZERO); G]; R];
+        for c in (0..whole).step_by(lanes) {
+            let mut s_now = [T::Vector::<A>::splat(T::ZERO); R];
+            for r in 0..R {
+                s_now[r] = T::Vector::<A>::load(s[r].get_unchecked(c..c + lanes));
+            }
+            for g in 0..G {
+                let q = T::Vector::<A>::load(q[g].get_unchecked(c..c + lanes));
+                for r in 0..R {
+                    sums[r][g] = sums[r][g].add_product(s_now[r], q);
+                }
+            }
+        }
+        let mut out = [[T::ZERO; G]; R];
+        for r in 0..R {
+            for g in 0..G {
+                out[r][g] = sums[r][g].sum();
+                for c in whole..length {
+                    out[r][g] = mul_add::<A, T>(s[r][c], q[g][c], out[r][g]);
+                }
+            }
+        }
+        out
+    }
+}
+
+/// `sumsᵀ += sᵀ · r` by sweeps over a few rows of S.
+struct Columns<'a, T> {
+    /// k × j
+    sums: &'a mut [T],
+    s: MatRef<'a, T>,
+    r: MatRef<'a, T>,
+}
+
+impl<T: Scalar> Job for Columns<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<A: Arch>(self) {
+        let (n, j, k) = (self.s.rows(), self.s.cols(), self.r.cols());
+        let width = ROWS * T::Vector::<A>::LANES;
+        for top in (0..n).step_by(SWEEP_ROWS) {
+            let s = self.s.row_range(top, (top + SWEEP_ROWS).min(n));
+            let r = self.r.row_range(top, (top + SWEEP_ROWS).min(n));
+            let mut left = 0;
+            while left + width <= j {
+                for (first, last) in groups::<A>(k) {
+                    with_group!(last - first, G => {
+                        // SAFETY: this is `run`, for its own `A`.
+                        unsafe { sweep::<T, A, G>(self.sums, s, r, left, first) }
+                    });
+                }
+                left += width;
+            }
+            for i in 0..s.rows() {
+                for (k_, &r) in r.row(i).iter().enumerate() {
+                    let sums = &mut self.sums[k_ * j + left..(k_ + 1) * j];
+                    for (sum, &s) in sums.iter_mut().zip(&s.row(i)[left..]) {
+                        *sum = mul_add::<A, T>(s, r, *sum);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Adds the rows of `s` to the sums of `ROWS` registers of columns from `left`
+/// on, for `G` columns of R from `first` on.
+///
+/// # Safety
+/// As [`Vector`].
+#[inline(always)]
+unsafe fn sweep<T: Scalar, A: Arch, const G: usize>(
+    sums: &mut [T],
+    s: MatRef<'_, T>,
+    r: MatRef<'_, T>,
+    left: usize,
+    first: usize,
+) {
+    let lanes = T::Vector::<A>::LANES;
+    let j = s.cols();
+    let place = |g: usize, v: usize| {
+        let start = (first + g) * j + left + v * lanes;
+        start..start + lanes
+    };
+    // SAFETY: the slices are `lanes` long; the caller has the instruction set.
+    unsafe {
+        let mut acc = [[T::Vector::<A>::splat(T::ZERO); ROWS]; G];
+        for g in 0..G {
+            for v in 0..ROWS {
+                acc[g][v] = T::Vector::<A>::load(&sums[place(g, v)]);
+            }
+        }
+        for i in 0..s.rows() {
+            let s = &s.row(i)[left..left + ROWS * lanes];
+            let mut s_now = [T::Vector::<A>::splat(T::ZERO); ROWS];
+            for v in 0..ROWS {
+                s_now[v] = T::Vector::<A>::load(&s[v * lanes..]);
+            }
+            let r: &[T; G] = r.row(i)[first..].first_chunk().expect("a whole group");
+            for g in 0..G {
+                let r = T::Vector::<A>::splat(r[g]);
+                for v in 0..ROWS {
+                    acc[g][v] = acc[g][v].add_product(s_now[v], r);
+                }
+            }
+        }
+        for g in 0..G {
+            for v in 0..ROWS {
+                acc[g][v].store(&mut sums[place(g, v)]);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::linalg::simd::{Avx2, Portable};
+
+    fn example<T: Scalar>(rows: usize, cols: usize, seed: usize) -> Matrix<T> {
+        Matrix::from_fn(rows, cols, |i, j| {
+            T::from_f64(((i * 7919 + j * 104_729 + seed * 31) % 1009) as f64 / 504.5 - 1.0)
+        })
+    }
+
+    fn close<T: Scalar>(a: &Matrix<T>, b: impl Fn(usize, usize) -> f64, depth: usize) {
+        let tolerance = 16.0 * T::EPSILON * (depth as f64).max(1.0);
+        for i in 0..a.rows() {
+            for j in 0..a.cols() {
+                let difference = (a.get(i, j).to_f64() - b(i, j)).abs();
+                assert!(difference <= tolerance, "({i}, {j}): {difference:.1e}");
+            }
+        }
+    }
+
+    fn agree_with_the_plain_sums<T: Scalar>() {
+        for (n, j, k) in [
+            (1, 1, 1),
+            (3, 5, 2),
+            (40, 33, 10),
+            (701, 97, 11),
+            (515, 1030, 26),
+            (2, 600, 7),
+            (0, 4, 2),
+        ] {
+            let (s, q, r) = (
+                example::<T>(n, j, 1),
+                example::<T>(j, k, 2),
+                example::<T>(n, k, 3),
+            );
+            let start = example::<T>(n, k, 4);
+            let mut out = start.clone();
+            add_product(out.view_mut(), s.view(), q.view(), T::from_f64(-0.5));
+            let plain = |i: usize, c: usize| {
+                let sum: f64 = (0..j)
+                    .map(|l| s.get(i, l).to_f64() * q.get(l, c).to_f64())
+                    .sum();
+                start.get(i, c).to_f64() - 0.5 * sum
+            };
+            close(&out, plain, j);
+            let transposed = transposed_product(s.view(), r.view());
+            let plain = |l: usize, c: usize| {
+                (0..n)
+                    .map(|i| s.get(i, l).to_f64() * r.get(i, c).to_f64())
+                    .sum()
+            };
+            close(&transposed, plain, n);
+        }
+    }
+
+    #[test]
+    fn agree_with_the_plain_sums_f32() {
+        agree_with_the_plain_sums::<f32>();
+    }
+
+    #[test]
+    fn agree_with_the_plain_sums_f64() {
+        agree_with_the_plain_sums::<f64>();
+    }
+
+    #[test]
+    fn every_instruction_set_gives_the_same_product() {
+        let (s, q_t, r) = (
+            example::<f32>(65, 70, 1),
+            example::<f32>(11, 70, 2),
+            example::<f32>(65, 11, 3),
+        );
+        let rows = |run: &dyn Fn(Rows<'_, f32>)| {
+            let mut out = Matrix::<f32>::zeros(65, 11);
+            run(Rows {
+                out: out.view_mut(),
+                s: s.view(),
+                q_t: q_t.view(),
+            });
+            out
+        };
+        let columns = |run: &dyn Fn(Columns<'_, f32>)| {
+            let mut sums = vec![0.0; 11 * 70];
+            run(Columns {
+                sums: &mut sums,
+                s: s.view(),
+                r: r.view(),
+            });
+            Matrix::from_vec(11, 70, sums)
+        };
+        let best = (rows(&|job| dispatch(job)), columns(&|job| dispatch(job)));
+        let portable = (
+            rows(&|job| job.run::<Portable>()),
+            columns(&|job| job.run::<Portable>()),
+        );
+        let narrow = (
+            rows(&|job| job.run::<Avx2>()),
+            columns(&|job| job.run::<Avx2>()),
+        );
+        for other in [portable, narrow] {
+            close(&best.0, |i, j| other.0.get(i, j).to_f64(), 70);
+            close(&best.1, |i, j| other.1.get(i, j).to_f64(), 70);
+        }
+    }
+
+    #[test]
+    fn the_number_of_threads_changes_no_bit() {
+        let (s, r) = (example::<f32>(3000, 130, 1), example::<f32>(3000, 10, 2));
+        let run = |threads| {
+            let pool = rayon::ThreadPoolBuilder::new()
+                .num_threads(threads)
+                .build()
+                .unwrap();
+            pool.install(|| transposed_product(s.view(), r.view()))
+        };
+        assert_eq!(run(1), run(3));
+    }
+}
