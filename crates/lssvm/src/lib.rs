@@ -11,6 +11,7 @@
 //! The library never prints, never exits and keeps no global state.
 
 pub mod error;
+pub mod kernel;
 pub mod linalg;
 
 pub use error::{Error, Result};

@@ -13,7 +13,7 @@ use super::Scalar;
 
 /// An instruction set, as far as a loop needs to know it.
 pub trait Arch {
-    /// Whether a multiply and an add are one instruction.
+    /// Whether a multiplication and an addition are one instruction.
     const FMA: bool;
     /// Bytes in a vector register.
     const REGISTER_BYTES: usize;

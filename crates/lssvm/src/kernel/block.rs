@@ -1,0 +1,404 @@
+//! One block of kernel values: matrix product, then the map, in cache.
+
+use super::{FillBlock, Kernel};
+use crate::linalg::simd::{Arch, Job, Vector, dispatch, mul_add};
+use crate::linalg::{MatMut, MatRef, Matrix, Output, Parallel, Scalar, sum_of_squares};
+
+/// Rows with what a kernel needs to know of each.
+#[derive(Debug, Clone)]
+pub struct Samples<T: Scalar> {
+    rows: Matrix<T>,
+    /// ‖x‖² of each row, for kernels of the distance; else empty.
+    squared_norms: Vec<T>,
+}
+
+impl<T: Scalar> Samples<T> {
+    /// Prepares rows for this kernel.
+    pub fn new(rows: Matrix<T>, kernel: &Kernel) -> Self {
+        let squared_norms = if kernel.needs_norms() {
+            (0..rows.rows())
+                .map(|i| T::from_f64(sum_of_squares(rows.row(i))))
+                .collect()
+        } else {
+            Vec::new()
+        };
+        Self {
+            rows,
+            squared_norms,
+        }
+    }
+
+    /// The rows.
+    pub fn matrix(&self) -> &Matrix<T> {
+        &self.rows
+    }
+
+    /// The rows, given back.
+    pub fn into_matrix(self) -> Matrix<T> {
+        self.rows
+    }
+
+    /// How many rows.
+    pub fn len(&self) -> usize {
+        self.rows.rows()
+    }
+
+    /// Whether there is no row.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// A view of all rows.
+    pub fn view(&self) -> SamplesRef<'_, T> {
+        self.range(0, self.len())
+    }
+
+    /// A view of rows `start..end`.
+    pub fn range(&self, start: usize, end: usize) -> SamplesRef<'_, T> {
+        SamplesRef {
+            rows: self.rows.row_range(start, end),
+            squared_norms: self.squared_norms.get(start..end).unwrap_or(&[]),
+        }
+    }
+
+    /// The rows with these indices, copied in this order.
+    pub fn select(&self, indices: &[usize]) -> Self {
+        let squared_norms = match self.squared_norms.is_empty() {
+            true => Vec::new(),
+            false => indices.iter().map(|&i| self.squared_norms[i]).collect(),
+        };
+        Self {
+            rows: self.rows.select_rows(indices),
+            squared_norms,
+        }
+    }
+}
+
+/// A view of [`Samples`].
+#[derive(Clone, Copy)]
+pub struct SamplesRef<'a, T> {
+    rows: MatRef<'a, T>,
+    squared_norms: &'a [T],
+}
+
+impl<'a, T: Scalar> SamplesRef<'a, T> {
+    /// How many rows.
+    pub fn len(&self) -> usize {
+        self.rows.rows()
+    }
+
+    /// Whether there is no row.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Rows `start..end`.
+    pub fn range(&self, start: usize, end: usize) -> SamplesRef<'a, T> {
+        SamplesRef {
+            rows: self.rows.row_range(start, end),
+            squared_norms: self.squared_norms.get(start..end).unwrap_or(&[]),
+        }
+    }
+}
+
+impl<T: Scalar> FillBlock<T> for Kernel {
+    fn fill(&self, mut out: MatMut<'_, T>, x: SamplesRef<'_, T>, z: SamplesRef<'_, T>) {
+        assert_eq!((out.rows(), out.cols()), (x.len(), z.len()));
+        assert_eq!(x.rows.cols(), z.rows.cols());
+        if let Kernel::Laplacian { .. } = self {
+            dispatch(Distances {
+                out: out.reborrow(),
+                x: x.rows,
+                z: z.rows,
+            });
+        } else {
+            let product = out.reborrow();
+            T::gemm_nt(
+                product,
+                Output::Replace,
+                x.rows,
+                z.rows,
+                T::ONE,
+                Parallel::No,
+            );
+        }
+        dispatch(Map {
+            kernel: self,
+            out,
+            x_norms: x.squared_norms,
+            z_norms: z.squared_norms,
+        });
+    }
+}
+
+/// Turns inner products, or L1 distances, into kernel values.
+struct Map<'a, T> {
+    kernel: &'a Kernel,
+    out: MatMut<'a, T>,
+    x_norms: &'a [T],
+    z_norms: &'a [T],
+}
+
+impl<T: Scalar> Job for Map<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<A: Arch>(mut self) {
+        let number = T::from_f64;
+        for i in 0..self.out.rows() {
+            let row = self.out.row_mut(i);
+            match *self.kernel {
+                Kernel::Linear => {}
+                Kernel::Poly {
+                    gamma,
+                    coef0,
+                    degree,
+                } => powers::<A, T>(row, number(gamma), number(coef0), degree),
+                Kernel::Rbf { gamma } => {
+                    let (gamma, two, x_norm) = (number(-gamma), number(2.0), self.x_norms[i]);
+                    for (v, &z_norm) in row.iter_mut().zip(self.z_norms) {
+                        // Rounding can make the distance of near rows negative.
+                        let squared = x_norm + z_norm - two * *v;
+                        let squared = if squared > T::ZERO { squared } else { T::ZERO };
+                        *v = (gamma * squared).exp();
+                    }
+                }
+                Kernel::Laplacian { gamma } => {
+                    let gamma = number(-gamma);
+                    for v in row {
+                        *v = (gamma * *v).exp();
+                    }
+                }
+                Kernel::Sigmoid { gamma, coef0 } => {
+                    let (gamma, coef0) = (number(2.0 * gamma), number(2.0 * coef0));
+                    for v in row {
+                        // tanh(y) = 1 − 2 / (e²ʸ + 1)
+                        let exponential = mul_add::<A, T>(gamma, *v, coef0).exp();
+                        *v = T::ONE - number(2.0) / (exponential + T::ONE);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// `v ← (gamma·v + coef0)^degree`
+#[inline(always)]
+fn powers<A: Arch, T: Scalar>(row: &mut [T], gamma: T, coef0: T, degree: u32) {
+    // The usual degrees apart, so that the compiler sees a fixed product.
+    match degree {
+        1 => row.iter_mut().for_each(|v| *v = gamma * *v + coef0),
+        2 => {
+            for v in row {
+                let u = mul_add::<A, T>(gamma, *v, coef0);
+                *v = u * u;
+            }
+        }
+        3 => {
+            for v in row {
+                let u = mul_add::<A, T>(gamma, *v, coef0);
+                *v = u * u * u;
+            }
+        }
+        4 => {
+            for v in row {
+                let u = mul_add::<A, T>(gamma, *v, coef0);
+                let square = u * u;
+                *v = square * square;
+            }
+        }
+        _ => {
+            for v in row {
+                let (mut base, mut power) = (mul_add::<A, T>(gamma, *v, coef0), T::ONE);
+                let mut exponent = degree;
+                while exponent > 0 {
+                    if exponent & 1 == 1 {
+                        power *= base;
+                    }
+                    base *= base;
+                    exponent >>= 1;
+                }
+                *v = power;
+            }
+        }
+    }
+}
+
+/// Rows of Z whose distances to one row of X are summed together.
+const TOGETHER: usize = 4;
+
+/// `out[i][j] = ‖x_i − z_j‖₁`
+struct Distances<'a, T> {
+    out: MatMut<'a, T>,
+    x: MatRef<'a, T>,
+    z: MatRef<'a, T>,
+}
+
+impl<T: Scalar> Job for Distances<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<A: Arch>(mut self) {
+        let whole = self.z.rows() / TOGETHER * TOGETHER;
+        for i in 0..self.x.rows() {
+            let x = self.x.row(i);
+            let out = self.out.row_mut(i);
+            for j in (0..whole).step_by(TOGETHER) {
+                let z: [&[T]; TOGETHER] = std::array::from_fn(|c| self.z.row(j + c));
+                // SAFETY: this is `run`, for its own `A`.
+                let sums = unsafe { distances::<T, A, TOGETHER>(x, z) };
+                out[j..j + TOGETHER].copy_from_slice(&sums);
+            }
+            for j in whole..self.z.rows() {
+                // SAFETY: this is `run`, for its own `A`.
+                [out[j]] = unsafe { distances::<T, A, 1>(x, [self.z.row(j)]) };
+            }
+        }
+    }
+}
+
+/// L1 distances of one row to `C` others.
+///
+/// # Safety
+/// As [`Vector`].
+#[inline(always)]
+unsafe fn distances<T: Scalar, A: Arch, const C: usize>(x: &[T], z: [&[T]; C]) -> [T; C] {
+    let lanes = T::Vector::<A>::LANES;
+    let length = x.len();
+    assert!(z.iter().all(|row| row.len() == length));
+    let whole = length / lanes * lanes;
+    // SAFETY: the slices are `lanes` long; the caller has the instruction set.
+    unsafe {
+        let mut sums = [T::Vector::<A>::splat(T::ZERO); C];
+        for at in (0..whole).step_by(lanes) {
+            let x = T::Vector::<A>::load(x.get_unchecked(at..at + lanes));
+            for c in 0..C {
+                let z = T::Vector::<A>::load(z[c].get_unchecked(at..at + lanes));
+                sums[c] = sums[c].add_distance(x, z);
+            }
+        }
+        let mut out = [T::ZERO; C];
+        for c in 0..C {
+            out[c] = sums[c].sum();
+            for at in whole..length {
+                out[c] += (x[at] - z[c][at]).abs();
+            }
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const KERNELS: [Kernel; 7] = [
+        Kernel::Linear,
+        Kernel::Poly {
+            gamma: 0.7,
+            coef0: 0.3,
+            degree: 1,
+        },
+        Kernel::Poly {
+            gamma: 1.0,
+            coef0: 0.0,
+            degree: 4,
+        },
+        Kernel::Poly {
+            gamma: 0.5,
+            coef0: 1.0,
+            degree: 7,
+        },
+        Kernel::Rbf { gamma: 0.4 },
+        Kernel::Laplacian { gamma: 0.2 },
+        Kernel::Sigmoid {
+            gamma: 0.3,
+            coef0: -0.2,
+        },
+    ];
+
+    /// The definition, in `f64`.
+    fn value(kernel: &Kernel, x: &[f64], z: &[f64]) -> f64 {
+        let dot: f64 = x.iter().zip(z).map(|(a, b)| a * b).sum();
+        match *kernel {
+            Kernel::Linear => dot,
+            Kernel::Poly {
+                gamma,
+                coef0,
+                degree,
+            } => (gamma * dot + coef0).powi(degree as i32),
+            Kernel::Rbf { gamma } => {
+                let squares = x.iter().zip(z).map(|(a, b)| (a - b).powi(2));
+                (-gamma * squares.sum::<f64>()).exp()
+            }
+            Kernel::Laplacian { gamma } => {
+                let distances = x.iter().zip(z).map(|(a, b)| (a - b).abs());
+                (-gamma * distances.sum::<f64>()).exp()
+            }
+            Kernel::Sigmoid { gamma, coef0 } => (gamma * dot + coef0).tanh(),
+        }
+    }
+
+    fn block<T: Scalar>(kernel: &Kernel, x: &Matrix<f64>, z: &Matrix<f64>) -> Matrix<T> {
+        let (x, z) = (
+            Samples::new(x.cast(), kernel),
+            Samples::new(z.cast(), kernel),
+        );
+        let mut out = Matrix::zeros(x.len(), z.len());
+        kernel.fill(out.view_mut(), x.view(), z.view());
+        out
+    }
+
+    fn agrees<T: Scalar>(kernel: &Kernel, x: &Matrix<f64>, z: &Matrix<f64>, tolerance: f64) {
+        let out = block::<T>(kernel, x, z);
+        for i in 0..x.rows() {
+            for j in 0..z.rows() {
+                let expected = value(kernel, x.row(i), z.row(j));
+                let difference = (out.get(i, j).to_f64() - expected).abs();
+                assert!(
+                    difference <= tolerance * expected.abs().max(1.0),
+                    "{kernel:?} ({i}, {j}): {} is not {expected}",
+                    out.get(i, j)
+                );
+            }
+        }
+    }
+
+    fn example(rows: usize, cols: usize) -> impl Strategy<Value = Matrix<f64>> {
+        prop::collection::vec(-1.0f64..1.0, rows * cols)
+            .prop_map(move |values| Matrix::from_vec(rows, cols, values))
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+
+        #[test]
+        fn blocks_agree_with_the_definition(
+            (x, z) in (1usize..20, 1usize..40, 1usize..40)
+                .prop_flat_map(|(n, m, d)| (example(n, d), example(m, d)))
+        ) {
+            for kernel in &KERNELS {
+                agrees::<f64>(kernel, &x, &z, 1e-12);
+                agrees::<f32>(kernel, &x, &z, 2e-4);
+            }
+        }
+
+        #[test]
+        fn the_matrix_is_symmetric_and_positive(x in (1usize..12, 1usize..9)
+            .prop_flat_map(|(n, d)| example(n, d)), weights in prop::collection::vec(-1.0f64..1.0, 12)
+        ) {
+            for kernel in KERNELS.iter().filter(|k| k.is_positive()) {
+                let matrix = block::<f64>(kernel, &x, &x);
+                let mut form = 0.0;
+                for i in 0..x.rows() {
+                    for j in 0..x.rows() {
+                        prop_assert!((matrix.get(i, j) - matrix.get(j, i)).abs() < 1e-12);
+                        form += weights[i] * weights[j] * matrix.get(i, j);
+                    }
+                }
+                prop_assert!(form > -1e-9 * matrix.frobenius_norm(), "{kernel:?}: {form}");
+            }
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! A kernel as the user names it, before the data decide `gamma`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use super::Kernel;
+use crate::linalg::{Matrix, Scalar};
+use crate::{Error, Result};
+
+/// Which kernel function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum KernelName {
+    /// ⟨x, z⟩
+    Linear,
+    /// (gamma·⟨x, z⟩ + coef0)^degree
+    #[serde(alias = "polynomial")]
+    Poly,
+    /// exp(−gamma·‖x − z‖²)
+    #[serde(alias = "gaussian")]
+    Rbf,
+    /// exp(−gamma·‖x − z‖₁)
+    Laplacian,
+    /// tanh(gamma·⟨x, z⟩ + coef0)
+    Sigmoid,
+}
+
+impl FromStr for KernelName {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        Ok(match text {
+            "linear" => KernelName::Linear,
+            "poly" | "polynomial" => KernelName::Poly,
+            "rbf" | "gaussian" => KernelName::Rbf,
+            "laplacian" => KernelName::Laplacian,
+            "sigmoid" => KernelName::Sigmoid,
+            _ => {
+                return Err(Error::parameter(
+                    "kernel",
+                    text,
+                    "the kernels are linear, poly, rbf (or gaussian), laplacian and sigmoid",
+                ));
+            }
+        })
+    }
+}
+
+impl fmt::Display for KernelName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            KernelName::Linear => "linear",
+            KernelName::Poly => "poly",
+            KernelName::Rbf => "rbf",
+            KernelName::Laplacian => "laplacian",
+            KernelName::Sigmoid => "sigmoid",
+        })
+    }
+}
+
+/// The kernel coefficient: a number, or a rule that makes one from the data.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub enum Gamma {
+    /// 1 / (n_features · variance of all feature values)
+    #[default]
+    Scale,
+    /// 1 / n_features
+    Auto,
+    /// This number.
+    Value(f64),
+}
+
+impl Gamma {
+    /// The number, for these (preprocessed) training rows.
+    pub fn resolve<T: Scalar>(self, x: &Matrix<T>) -> f64 {
+        match self {
+            Gamma::Value(gamma) => gamma,
+            Gamma::Auto => 1.0 / x.cols().max(1) as f64,
+            Gamma::Scale => {
+                let variance = variance(x.values());
+                // scikit-learn's rule for data that are all the same.
+                if variance > 0.0 {
+                    1.0 / (x.cols() as f64 * variance)
+                } else {
+                    1.0
+                }
+            }
+        }
+    }
+}
+
+/// Variance of all values together, in two passes so that a large offset does
+/// not swallow it.
+fn variance<T: Scalar>(values: &[T]) -> f64 {
+    let n = values.len().max(1) as f64;
+    let mean = values.iter().map(|v| v.to_f64()).sum::<f64>() / n;
+    let squares = values.iter().map(|v| (v.to_f64() - mean).powi(2));
+    squares.sum::<f64>() / n
+}
+
+impl FromStr for Gamma {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        match text {
+            "scale" => Ok(Gamma::Scale),
+            "auto" => Ok(Gamma::Auto),
+            _ => text.parse().map(Gamma::Value).map_err(|_| {
+                Error::parameter("gamma", text, "give a number, \"scale\" or \"auto\"")
+            }),
+        }
+    }
+}
+
+impl fmt::Display for Gamma {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Gamma::Scale => f.write_str("scale"),
+            Gamma::Auto => f.write_str("auto"),
+            Gamma::Value(value) => value.fmt(f),
+        }
+    }
+}
+
+impl Serialize for Gamma {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Gamma::Value(value) => serializer.serialize_f64(*value),
+            rule => serializer.collect_str(rule),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Gamma {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Raw {
+            Number(f64),
+            Text(String),
+        }
+        match Raw::deserialize(deserializer)? {
+            Raw::Number(value) => Ok(Gamma::Value(value)),
+            Raw::Text(text) => text.parse().map_err(serde::de::Error::custom),
+        }
+    }
+}
+
+/// A kernel as typed.
+///
+/// ```
+/// use lssvm::kernel::{Gamma, Kernel, KernelName, KernelSpec};
+/// use lssvm::linalg::Matrix;
+/// let x = Matrix::from_rows(&[[1.0f32, -1.0], [-1.0, 1.0]]);
+/// let spec = KernelSpec { name: KernelName::Rbf, gamma: Gamma::Scale, coef0: 0.0, degree: 3 };
+/// assert_eq!(spec.resolve(&x).unwrap(), Kernel::Rbf { gamma: 0.5 });
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct KernelSpec {
+    /// Which function.
+    pub name: KernelName,
+    /// Coefficient, or the rule for it.
+    pub gamma: Gamma,
+    /// Constant term of `poly` and `sigmoid`.
+    pub coef0: f64,
+    /// Power of `poly`.
+    pub degree: u32,
+}
+
+/// The highest power of `poly`: beyond it the kernel of unit vectors is the
+/// identity matrix to rounding.
+const HIGHEST_DEGREE: u32 = 100;
+
+impl KernelSpec {
+    /// Checks the numbers and works out `gamma` from (preprocessed) training rows.
+    pub fn resolve<T: Scalar>(&self, x: &Matrix<T>) -> Result<Kernel> {
+        if !self.coef0.is_finite() {
+            return Err(Error::parameter("coef0", self.coef0, "must be finite"));
+        }
+        if self.name == KernelName::Poly && !(1..=HIGHEST_DEGREE).contains(&self.degree) {
+            let requirement = format!("must be from 1 to {HIGHEST_DEGREE}");
+            return Err(Error::parameter("degree", self.degree, requirement));
+        }
+        let (coef0, degree) = (self.coef0, self.degree);
+        if self.name == KernelName::Linear {
+            return Ok(Kernel::Linear);
+        }
+        let gamma = self.gamma.resolve(x);
+        if !(gamma > 0.0 && gamma.is_finite()) {
+            return Err(Error::parameter(
+                "gamma",
+                gamma,
+                "must be positive and finite",
+            ));
+        }
+        Ok(match self.name {
+            KernelName::Linear => Kernel::Linear,
+            KernelName::Poly => Kernel::Poly {
+                gamma,
+                coef0,
+                degree,
+            },
+            KernelName::Rbf => Kernel::Rbf { gamma },
+            KernelName::Laplacian => Kernel::Laplacian { gamma },
+            KernelName::Sigmoid => Kernel::Sigmoid { gamma, coef0 },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gamma_means_what_it_means_in_scikit_learn() {
+        // X.var() of these is 1.25; two features.
+        let x = Matrix::from_rows(&[[1.0f64, 2.0], [3.0, 4.0]]);
+        assert!((Gamma::Scale.resolve(&x) - 1.0 / (2.0 * 1.25)).abs() < 1e-15);
+        assert_eq!(Gamma::Auto.resolve(&x), 0.5);
+        assert_eq!(Gamma::Scale.resolve(&Matrix::<f64>::zeros(3, 2)), 1.0);
+    }
+
+    #[test]
+    fn gamma_reads_numbers_and_rules() {
+        assert_eq!("scale".parse::<Gamma>().unwrap(), Gamma::Scale);
+        assert_eq!("0.25".parse::<Gamma>().unwrap(), Gamma::Value(0.25));
+        let json = serde_json::to_string(&[Gamma::Auto, Gamma::Value(2.0)]).unwrap();
+        assert_eq!(json, "[\"auto\",2.0]");
+        assert!("wide".parse::<Gamma>().is_err());
+    }
+
+    #[test]
+    fn bad_numbers_are_refused() {
+        let x = Matrix::from_rows(&[[1.0f64, 2.0]]);
+        let spec = KernelSpec {
+            name: KernelName::Poly,
+            gamma: Gamma::Value(1.0),
+            coef0: 0.0,
+            degree: 4,
+        };
+        assert!(spec.resolve(&x).is_ok());
+        for bad in [
+            KernelSpec { degree: 0, ..spec },
+            KernelSpec {
+                coef0: f64::NAN,
+                ..spec
+            },
+            KernelSpec {
+                gamma: Gamma::Value(-1.0),
+                ..spec
+            },
+            KernelSpec {
+                gamma: Gamma::Value(f64::INFINITY),
+                ..spec
+            },
+        ] {
+            assert!(bad.resolve(&x).is_err(), "{bad:?}");
+        }
+    }
+}
