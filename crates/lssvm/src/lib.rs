@@ -13,5 +13,6 @@
 pub mod error;
 pub mod kernel;
 pub mod linalg;
+pub mod system;
 
 pub use error::{Error, Result};

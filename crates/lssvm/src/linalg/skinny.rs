@@ -184,11 +184,12 @@ impl<T: Scalar> Job for Rows<'_, T> {
                         }
                         i += ROWS;
                     }
-                    if i < self.s.rows() {
+                    while i < self.s.rows() {
                         let s = [&self.s.row(i)[left..right]];
                         // SAFETY: this is `run`, for its own `A`.
                         let [sums] = unsafe { dots::<T, A, 1, G>(s, q) };
                         add_to(&mut self.out.row_mut(i)[first..last], &sums);
+                        i += 1;
                     }
                 });
             }

@@ -1,0 +1,332 @@
+//! The linear system of a least-squares support vector machine.
+//!
+//! ```text
+//!     Θ = [ 0   uᵀ    ]        Θ W = Z,   W = [ b ],   Z = [ 0 ],   λ = 1/c
+//!         [ u   Ω+λI  ]                       [ a ]        [ Y ]
+//! ```
+//!
+//! Ω is the N×N kernel matrix of the training rows, u a column of ones, Y the
+//! N×K targets. Index 0 of Θ is the bias; index i ≥ 1 is training row i − 1.
+//!
+//! Solvers see the system through strips of Θ ([`Strip`]), the whole of Ω+λI
+//! ([`System::shifted_kernel`]) and products, never the data or the kernel.
+//! Everything is written as "the bias row, then my rows, then sum", so that
+//! rows can live on several machines.
+
+mod cross;
+mod strip;
+
+pub use cross::{Cross, add_scores};
+pub use strip::Strip;
+
+use rayon::prelude::*;
+
+use crate::kernel::{FillBlock, Kernel, Samples};
+use crate::linalg::{MatMut, Matrix, Scalar, sum_of_squares};
+use crate::{Error, Result};
+
+/// A matrix with N+1 rows, of which the first belongs to the bias.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Bordered<T: Scalar> {
+    /// Row 0: one value an output.
+    pub bias: Vec<T>,
+    /// Rows 1 to N.
+    pub rows: Matrix<T>,
+}
+
+impl<T: Scalar> Bordered<T> {
+    /// All zero.
+    pub fn zeros(n: usize, outputs: usize) -> Self {
+        Self {
+            bias: vec![T::ZERO; outputs],
+            rows: Matrix::zeros(n, outputs),
+        }
+    }
+
+    /// Row `index` of Θ's numbering.
+    pub fn row(&self, index: usize) -> &[T] {
+        match index {
+            0 => &self.bias,
+            i => self.rows.row(i - 1),
+        }
+    }
+
+    /// Row `index` of Θ's numbering.
+    pub fn row_mut(&mut self, index: usize) -> &mut [T] {
+        match index {
+            0 => &mut self.bias,
+            i => self.rows.row_mut(i - 1),
+        }
+    }
+
+    /// `self += scale · other`
+    pub fn add_scaled(&mut self, other: &Self, scale: T) {
+        let values = self.rows.values_mut().iter_mut().zip(other.rows.values());
+        let bias = self.bias.iter_mut().zip(&other.bias);
+        values.chain(bias).for_each(|(a, &b)| *a += scale * b);
+    }
+
+    /// √(Σ v²), summed in `f64`.
+    pub fn norm(&self) -> f64 {
+        (sum_of_squares(&self.bias) + sum_of_squares(self.rows.values())).sqrt()
+    }
+}
+
+/// ΘW = Z for given training rows, targets, kernel and c.
+#[derive(Debug)]
+pub struct System<T: Scalar> {
+    samples: Samples<T>,
+    kernel: Kernel,
+    lambda: f64,
+    targets: Matrix<T>,
+}
+
+/// Rows of a band of Ω+λI that is computed before progress is told.
+const BAND: usize = 1024;
+
+/// Rows and columns of a tile: one sequential product, whose result is mapped
+/// before it leaves the cache. See [`Strip`] for the measurement.
+const TILE: usize = 512;
+
+impl<T: Scalar> System<T> {
+    /// `x`: preprocessed training rows; `targets`: one row for each.
+    pub fn new(x: Matrix<T>, targets: Matrix<T>, kernel: Kernel, c: f64) -> Result<Self> {
+        if !(c > 0.0 && c.is_finite()) {
+            return Err(Error::parameter(
+                "c",
+                c,
+                "must be positive and finite; a larger c follows the training data more closely",
+            ));
+        }
+        if x.rows() == 0 {
+            return Err(Error::Data("there are no training rows".into()));
+        }
+        if x.rows() != targets.rows() {
+            return Err(Error::Data(format!(
+                "{} training rows, but {} targets",
+                x.rows(),
+                targets.rows()
+            )));
+        }
+        if let Some(i) = x.values().iter().position(|v| !v.is_finite()) {
+            let (row, column) = (i / x.cols() + 1, i % x.cols() + 1);
+            return Err(Error::Data(format!(
+                "row {row}, feature {column} is not finite after preprocessing; check the data \
+                 for values too large for this precision"
+            )));
+        }
+        Ok(Self {
+            samples: Samples::new(x, &kernel),
+            kernel,
+            lambda: 1.0 / c,
+            targets,
+        })
+    }
+
+    /// N, the number of training rows. Θ has one row more.
+    pub fn n(&self) -> usize {
+        self.samples.len()
+    }
+
+    /// K, the number of classes or outputs.
+    pub fn outputs(&self) -> usize {
+        self.targets.cols()
+    }
+
+    /// λ = 1/c
+    pub fn lambda(&self) -> f64 {
+        self.lambda
+    }
+
+    /// The kernel function.
+    pub fn kernel(&self) -> &Kernel {
+        &self.kernel
+    }
+
+    /// Y
+    pub fn targets(&self) -> &Matrix<T> {
+        &self.targets
+    }
+
+    /// The training rows.
+    pub fn samples(&self) -> &Samples<T> {
+        &self.samples
+    }
+
+    /// The training rows, given back.
+    pub fn into_samples(self) -> Samples<T> {
+        self.samples
+    }
+
+    /// Z
+    pub fn right_hand_side(&self) -> Bordered<T> {
+        Bordered {
+            bias: vec![T::ZERO; self.outputs()],
+            rows: self.targets.clone(),
+        }
+    }
+
+    /// Floating-point operations to compute `values` values of Ω.
+    pub fn kernel_flops(&self, values: f64) -> f64 {
+        values * self.kernel.flops(self.samples.matrix().cols())
+    }
+
+    /// Ω+λI, both triangles.
+    ///
+    /// `progress` is told the share of the work done and may return false to
+    /// give up, which ends in an error.
+    pub fn shifted_kernel(&self, progress: &mut dyn FnMut(f64) -> bool) -> Result<Matrix<T>> {
+        let n = self.n();
+        let mut out = Matrix::zeros(n, n);
+        for start in (0..n).step_by(BAND) {
+            let end = (start + BAND).min(n);
+            // The lower triangle's rows start..end, in tiles over the pool.
+            let band = &mut out.values_mut()[start * n..end * n];
+            let tile_rows = (end - start)
+                .div_ceil(rayon::current_num_threads())
+                .min(TILE);
+            band.par_chunks_mut(tile_rows * n)
+                .enumerate()
+                .for_each(|(t, rows)| {
+                    let top = start + t * tile_rows;
+                    let bottom = top + rows.len() / n;
+                    for left in (0..bottom).step_by(TILE) {
+                        let right = (left + TILE).min(bottom);
+                        let tile =
+                            MatMut::strided(bottom - top, right - left, n, &mut rows[left..]);
+                        let (x, z) = (&self.samples, &self.samples);
+                        self.kernel
+                            .fill(tile, x.range(top, bottom), z.range(left, right));
+                    }
+                });
+            let done = end as f64 / n as f64;
+            if !progress(done * done) {
+                return Err(Error::Numeric(
+                    "interrupted before there was a solution".into(),
+                ));
+            }
+        }
+        let values = out.values_mut();
+        for i in 0..n {
+            values[i * n + i] += T::from_f64(self.lambda);
+        }
+        mirror_lower(values, n);
+        Ok(out)
+    }
+
+    /// Θ · W, computing all of Ω once and keeping none of it.
+    pub fn product(&self, w: &Bordered<T>) -> Bordered<T> {
+        let mut out = w.clone();
+        let rows = out.rows.values_mut();
+        rows.iter_mut().for_each(|v| *v *= T::from_f64(self.lambda));
+        for row in rows.chunks_mut(self.outputs().max(1)) {
+            row.iter_mut().zip(&w.bias).for_each(|(v, &b)| *v += b);
+        }
+        let x = self.samples.view();
+        add_scores(out.rows.view_mut(), &self.kernel, x, x, w.rows.view());
+        for (k, bias) in out.bias.iter_mut().enumerate() {
+            let sum = (0..self.n()).map(|i| w.rows.get(i, k).to_f64()).sum();
+            *bias = T::from_f64(sum);
+        }
+        out
+    }
+
+    /// ‖Z − ΘW‖ / ‖Z‖, computing all of Ω once.
+    pub fn relative_residual(&self, w: &Bordered<T>) -> f64 {
+        let mut residual = self.product(w);
+        let z = self.right_hand_side();
+        residual.add_scaled(&z, -T::ONE);
+        relative(residual.norm(), z.norm())
+    }
+}
+
+/// `part / whole`, and 0 for a part of nothing.
+pub fn relative(part: f64, whole: f64) -> f64 {
+    if whole > 0.0 { part / whole } else { part }
+}
+
+/// Copies the lower triangle over the upper one, in squares that stay in cache.
+fn mirror_lower<T: Scalar>(values: &mut [T], n: usize) {
+    const SQUARE: usize = 64;
+    for top in (0..n).step_by(SQUARE) {
+        for left in (0..=top).step_by(SQUARE) {
+            for i in top..(top + SQUARE).min(n) {
+                for j in left..(left + SQUARE).min(i) {
+                    values[j * n + i] = values[i * n + j];
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// Θ written out, in `f64`, from the kernel's definition on `f64` rows.
+    pub(crate) fn theta(system: &System<f64>) -> Matrix<f64> {
+        let n = system.n();
+        let mut omega = Matrix::zeros(n, n);
+        let x = system.samples.view();
+        system.kernel.fill(omega.view_mut(), x, x);
+        Matrix::from_fn(n + 1, n + 1, |i, j| match (i, j) {
+            (0, 0) => 0.0,
+            (0, _) | (_, 0) => 1.0,
+            _ if i == j => omega.get(i - 1, j - 1) + system.lambda,
+            _ => omega.get(i - 1, j - 1),
+        })
+    }
+
+    /// A small problem with known shape and no structure.
+    pub(crate) fn problem<T: Scalar>(
+        n: usize,
+        d: usize,
+        k: usize,
+        kernel: Kernel,
+        c: f64,
+    ) -> System<T> {
+        let wave = |i: usize, j: usize| ((i * 37 + j * 101 + i * j) as f64 * 0.7311).sin();
+        let x = Matrix::from_fn(n, d, |i, j| T::from_f64(wave(i, j)));
+        let y = Matrix::from_fn(n, k, |i, j| T::from_f64(wave(i + 7, j + d)));
+        System::new(x, y, kernel, c).unwrap()
+    }
+
+    const RBF: Kernel = Kernel::Rbf { gamma: 0.3 };
+
+    #[test]
+    fn the_shifted_kernel_and_products_are_those_of_theta() {
+        for n in [1, 5, 700, 1100] {
+            let system = problem::<f64>(n, 4, 3, RBF, 10.0);
+            let theta = theta(&system);
+            let shifted = system.shifted_kernel(&mut |_| true).unwrap();
+            for i in 0..n {
+                for j in 0..n {
+                    assert!((shifted.get(i, j) - theta.get(i + 1, j + 1)).abs() < 1e-14);
+                }
+            }
+            let w = Bordered {
+                bias: vec![0.5, -1.0, 2.0],
+                rows: system.targets().clone(),
+            };
+            let product = system.product(&w);
+            for i in 0..=n {
+                for k in 0..3 {
+                    let sum: f64 = (0..=n).map(|j| theta.get(i, j) * w.row(j)[k]).sum();
+                    assert!((product.row(i)[k] - sum).abs() < 1e-10 * n as f64);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_bad_c_and_values_out_of_range_are_refused() {
+        let x = || Matrix::from_rows(&[[1.0f32], [2.0]]);
+        for c in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            let error = System::new(x(), x(), RBF, c).unwrap_err().to_string();
+            assert!(error.starts_with("c = "), "{error}");
+        }
+        let bad = Matrix::from_rows(&[[1.0f32], [f32::INFINITY]]);
+        let error = System::new(bad, x(), RBF, 1.0).unwrap_err().to_string();
+        assert!(error.contains("row 2, feature 1"), "{error}");
+    }
+}
