@@ -12,5 +12,6 @@
 
 pub mod error;
 pub mod linalg;
+pub mod preprocess;
 
 pub use error::{Error, Result};
