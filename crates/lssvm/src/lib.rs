@@ -12,6 +12,7 @@
 
 pub mod error;
 pub mod linalg;
+pub mod metrics;
 pub mod preprocess;
 
 pub use error::{Error, Result};
