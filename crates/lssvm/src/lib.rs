@@ -13,6 +13,8 @@
 pub mod error;
 pub mod kernel;
 pub mod linalg;
+pub mod metrics;
+pub mod preprocess;
 pub mod system;
 
 pub use error::{Error, Result};

@@ -1,0 +1,83 @@
+//! Sums over columns, for the steps that learn from them.
+
+use rayon::prelude::*;
+
+use crate::linalg::{Matrix, Scalar};
+use crate::{Error, Result};
+
+/// Rows whose sums are formed by one thread and then added in order, so that
+/// the result does not depend on the number of threads.
+const ROWS_PER_SUM: usize = 1024;
+
+/// For each column j the sum of `f(j, value)` over the rows, in `f64`.
+pub(super) fn sums<T: Scalar>(x: &Matrix<T>, f: impl Fn(usize, f64) -> f64 + Sync) -> Vec<f64> {
+    fold(x, 0.0, |sum, j, v| sum + f(j, v), |a, b| a + b)
+}
+
+/// For each column its values folded with `f`, the parts joined with `join`.
+pub(super) fn fold<T: Scalar>(
+    x: &Matrix<T>,
+    start: f64,
+    f: impl Fn(f64, usize, f64) -> f64 + Sync,
+    join: impl Fn(f64, f64) -> f64,
+) -> Vec<f64> {
+    let cols = x.cols();
+    let mut total = vec![start; cols];
+    if cols == 0 {
+        return total;
+    }
+    let parts: Vec<Vec<f64>> = x
+        .values()
+        .par_chunks(ROWS_PER_SUM * cols)
+        .map(|rows| {
+            let mut part = vec![start; cols];
+            for row in rows.chunks_exact(cols) {
+                for (j, (p, v)) in part.iter_mut().zip(row).enumerate() {
+                    *p = f(*p, j, v.to_f64());
+                }
+            }
+            part
+        })
+        .collect();
+    for part in parts {
+        for (t, p) in total.iter_mut().zip(part) {
+            *t = join(*t, p);
+        }
+    }
+    total
+}
+
+/// Refuses data without rows, of which nothing can be learnt.
+pub(super) fn need_rows<T: Scalar>(step: &str, x: &Matrix<T>) -> Result<()> {
+    if x.rows() == 0 {
+        return Err(Error::Data(format!(
+            "{step} cannot be fitted on data without rows: give at least one row"
+        )));
+    }
+    Ok(())
+}
+
+/// Refuses learnt numbers that are not finite: they could not be used or saved.
+pub(super) fn need_finite(step: &str, learnt: &[f64]) -> Result<()> {
+    match learnt.iter().position(|v| !v.is_finite()) {
+        Some(j) => Err(Error::Numeric(format!(
+            "{step}: the values of column {} are not finite, or too large for their spread to be \
+             computed: correct or rescale that column",
+            j + 1
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Refuses stored numbers that are not one for each of `n_features` columns,
+/// or not finite; they come from a file.
+pub(super) fn check_stored(step: &str, stored: &[f64], n_features: usize) -> Result<()> {
+    if stored.len() != n_features || stored.iter().any(|v| !v.is_finite()) {
+        return Err(Error::Data(format!(
+            "{step} holds {} numbers for {n_features} features, or some that are not finite: the \
+             model is damaged, train it again",
+            stored.len()
+        )));
+    }
+    Ok(())
+}

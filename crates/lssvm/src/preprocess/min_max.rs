@@ -1,0 +1,57 @@
+//! `min-max`: each column to [0, 1], as scikit-learn's MinMaxScaler.
+//!
+//! Keeps zeros of non-negative data zero, so it suits counts and pixels. New
+//! data may fall outside of [0, 1]; they are not clipped. A constant column is
+//! divided by 1, and becomes zero.
+
+use serde::{Deserialize, Serialize};
+
+use super::{columns, rows};
+use crate::linalg::{Matrix, Scalar};
+use crate::{Error, Result};
+
+/// Least value and range of the columns of the training data.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct MinMax {
+    min: Vec<f64>,
+    range: Vec<f64>,
+}
+
+impl MinMax {
+    pub(super) fn fit<T: Scalar>(x: &Matrix<T>) -> Result<Self> {
+        columns::need_rows("min-max", x)?;
+        // `f64::min` would pass over NaN, which must be noticed.
+        let least = |a: f64, b: f64| if b < a || b.is_nan() { b } else { a };
+        let greatest = |a: f64, b: f64| if b > a || b.is_nan() { b } else { a };
+        let min = columns::fold(x, f64::INFINITY, |m, _, v| least(m, v), least);
+        let max = columns::fold(x, f64::NEG_INFINITY, |m, _, v| greatest(m, v), greatest);
+        let range = min.iter().zip(&max).map(|(min, max)| match max - min {
+            0.0 => 1.0,
+            range => range,
+        });
+        let range: Vec<f64> = range.collect();
+        columns::need_finite("min-max", &range)?;
+        Ok(MinMax { min, range })
+    }
+
+    /// Whether it can be applied to rows of `n_features` values.
+    pub(super) fn check(&self, n_features: usize) -> Result<()> {
+        columns::check_stored("min-max", &self.min, n_features)?;
+        columns::check_stored("min-max", &self.range, n_features)?;
+        if self.range.iter().any(|&r| r <= 0.0) {
+            return Err(Error::Data(
+                "min-max holds a range that is not positive: the model is damaged, train it again"
+                    .into(),
+            ));
+        }
+        Ok(())
+    }
+
+    pub(super) fn apply<T: Scalar>(&self, x: &mut Matrix<T>) {
+        rows::for_each(x, |row| {
+            for ((v, min), range) in row.iter_mut().zip(&self.min).zip(&self.range) {
+                *v = T::from_f64((v.to_f64() - min) / range);
+            }
+        });
+    }
+}

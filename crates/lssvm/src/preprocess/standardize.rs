@@ -1,0 +1,64 @@
+//! `standardize`: each column to mean 0 and variance 1.
+//!
+//! For columns of different kinds and units. The deviation is that of the
+//! population (divided by n, not n − 1), as in scikit-learn's StandardScaler.
+//! A constant column is divided by 1, and becomes zero.
+
+use serde::{Deserialize, Serialize};
+
+use super::{columns, rows};
+use crate::linalg::{Matrix, Scalar};
+use crate::{Error, Result};
+
+/// Means and deviations of the columns of the training data.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Standardize {
+    mean: Vec<f64>,
+    scale: Vec<f64>,
+}
+
+impl Standardize {
+    pub(super) fn fit<T: Scalar>(x: &Matrix<T>) -> Result<Self> {
+        columns::need_rows("standardize", x)?;
+        let n = x.rows() as f64;
+        // Distances from the first row, then from the mean: Σx² − n·mean² loses
+        // all digits when the mean is large beside the spread. It also makes
+        // the deviation of a constant column exactly zero.
+        let first: Vec<f64> = x.row(0).iter().map(|v| v.to_f64()).collect();
+        let distance = columns::sums(x, |j, v| v - first[j]);
+        let mean: Vec<f64> = first.iter().zip(distance).map(|(f, d)| f + d / n).collect();
+        columns::need_finite("standardize", &mean)?;
+        let squares = columns::sums(x, |j, v| (v - mean[j]) * (v - mean[j]));
+        columns::need_finite("standardize", &squares)?;
+        let scale = squares.iter().map(|s| match (s / n).sqrt() {
+            0.0 => 1.0,
+            deviation => deviation,
+        });
+        Ok(Standardize {
+            scale: scale.collect(),
+            mean,
+        })
+    }
+
+    /// Whether it can be applied to rows of `n_features` values.
+    pub(super) fn check(&self, n_features: usize) -> Result<()> {
+        columns::check_stored("standardize", &self.mean, n_features)?;
+        columns::check_stored("standardize", &self.scale, n_features)?;
+        if self.scale.iter().any(|&s| s <= 0.0) {
+            return Err(Error::Data(
+                "standardize holds a scale that is not positive: the model is damaged, train it \
+                 again"
+                    .into(),
+            ));
+        }
+        Ok(())
+    }
+
+    pub(super) fn apply<T: Scalar>(&self, x: &mut Matrix<T>) {
+        rows::for_each(x, |row| {
+            for ((v, mean), scale) in row.iter_mut().zip(&self.mean).zip(&self.scale) {
+                *v = T::from_f64((v.to_f64() - mean) / scale);
+            }
+        });
+    }
+}
