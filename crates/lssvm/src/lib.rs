@@ -15,6 +15,8 @@ pub mod kernel;
 pub mod linalg;
 pub mod metrics;
 pub mod preprocess;
+pub mod random;
+pub mod solve;
 pub mod system;
 
 pub use error::{Error, Result};

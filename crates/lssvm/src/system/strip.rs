@@ -130,6 +130,19 @@ impl<T: Scalar> Strip<T> {
         }
     }
 
+    /// Θ_ss: rows `s` of the strip, J × J.
+    pub fn square(&self) -> Matrix<T> {
+        let j = self.columns();
+        let mut values = Vec::with_capacity(j * j);
+        for &index in &self.indices {
+            match index {
+                0 => values.extend_from_slice(&self.top),
+                i => values.extend_from_slice(self.body().row(i - 1)),
+            }
+        }
+        Matrix::from_vec(j, j, values)
+    }
+
     /// Rows `s` of a bordered matrix, J × K.
     pub fn select(&self, from: &Bordered<T>) -> Matrix<T> {
         let k = from.bias.len();

@@ -1,0 +1,70 @@
+//! Random blocks of indices, drawn without replacement.
+
+use rand_chacha::ChaCha8Rng;
+
+use crate::random;
+
+/// Contiguous pieces of a random permutation of `0..size`, which is shuffled
+/// again when fewer than `block_size` indices are left (§3.1 of the paper).
+#[derive(Debug, Clone)]
+pub struct Blocks {
+    permutation: Vec<usize>,
+    next: usize,
+    block_size: usize,
+    rng: ChaCha8Rng,
+}
+
+impl Blocks {
+    /// `size` is N+1: the bias is an index like the others.
+    pub fn new(size: usize, block_size: usize, seed: u64) -> Self {
+        Self {
+            permutation: (0..size).collect(),
+            next: size,
+            block_size,
+            rng: random::rng(seed),
+        }
+    }
+
+    /// The next block.
+    pub fn draw(&mut self) -> &[usize] {
+        if self.next + self.block_size > self.permutation.len() {
+            random::shuffle(&mut self.rng, &mut self.permutation);
+            self.next = 0;
+        }
+        let start = self.next;
+        self.next += self.block_size;
+        &self.permutation[start..self.next]
+    }
+
+    /// Blocks in one permutation.
+    pub fn per_pass(&self) -> usize {
+        (self.permutation.len() / self.block_size.max(1)).max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pass_has_no_index_twice() {
+        let mut blocks = Blocks::new(103, 10, 1);
+        assert_eq!(blocks.per_pass(), 10);
+        for _ in 0..3 {
+            let mut seen: Vec<usize> = (0..10).flat_map(|_| blocks.draw().to_vec()).collect();
+            seen.sort_unstable();
+            seen.dedup();
+            assert_eq!(seen.len(), 100);
+        }
+    }
+
+    #[test]
+    fn a_block_can_be_everything_and_seeds_differ() {
+        let mut all = Blocks::new(5, 5, 1).draw().to_vec();
+        all.sort_unstable();
+        assert_eq!(all, [0, 1, 2, 3, 4]);
+        let draw = |seed| Blocks::new(1000, 50, seed).draw().to_vec();
+        assert_eq!(draw(1), draw(1));
+        assert_ne!(draw(1), draw(2));
+    }
+}

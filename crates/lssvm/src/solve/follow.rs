@@ -1,0 +1,122 @@
+//! Following the error on rows that are not trained on.
+//!
+//! Scores are linear in the weights. A method that changes J rows of W changes
+//! the scores by Ω(queries, s)·Q, which costs J/N of a full evaluation; one that
+//! changes all rows needs the full product Ω(queries, training rows)·W, quick
+//! only while that matrix is kept in memory.
+
+use super::{Solver, Update};
+use crate::kernel::Samples;
+use crate::linalg::{Matrix, Scalar};
+use crate::system::{Bordered, Cross, System, add_scores};
+
+/// What the rows should score.
+#[derive(Debug, Clone)]
+pub enum Truth {
+    /// The column with the largest score.
+    Classes(Vec<u32>),
+    /// The scores themselves.
+    Values(Matrix<f64>),
+}
+
+/// Rows whose scores are kept up to date with the weights.
+#[derive(Debug)]
+pub struct Followed<T: Scalar> {
+    cross: Cross<T>,
+    truth: Truth,
+    scores: Matrix<T>,
+}
+
+impl<T: Scalar> Followed<T> {
+    /// `rows`: preprocessed; `stored`: keep Ω(rows, training rows) in memory.
+    pub fn new(system: &System<T>, rows: Matrix<T>, truth: Truth, stored: bool) -> Self {
+        let queries = Samples::new(rows, system.kernel());
+        let scores = Matrix::zeros(queries.len(), system.outputs());
+        let cross = match stored {
+            true => Cross::stored(queries, system.kernel(), system.samples()),
+            false => Cross::recomputed(queries),
+        };
+        Self {
+            cross,
+            truth,
+            scores,
+        }
+    }
+
+    /// Follows the solver's last step. `due`: whether the error will be asked
+    /// for; if not, expensive work is left for later.
+    pub(super) fn follow(&mut self, system: &System<T>, solver: &dyn Solver<T>, due: bool) {
+        let mut all = false;
+        solver.updates(&mut |update, factor| match update {
+            Update::All => all = true,
+            Update::Rows { indices, change } => self.add(system, indices, change, factor),
+        });
+        if all && due {
+            self.evaluate(system, solver.weights());
+        }
+    }
+
+    /// Scores of these weights, from scratch.
+    pub(super) fn evaluate(&mut self, system: &System<T>, w: &Bordered<T>) {
+        self.scores = self
+            .cross
+            .product(system.kernel(), system.samples(), &w.rows);
+        add_bias(&mut self.scores, &w.bias);
+    }
+
+    /// Adds the scores of a change of a few rows.
+    fn add(&mut self, system: &System<T>, indices: &[usize], change: &Matrix<T>, factor: T) {
+        let mut scaled = change.clone();
+        scaled.values_mut().iter_mut().for_each(|v| *v *= factor);
+        if let Some(bias) = indices.iter().position(|&i| i == 0) {
+            let bias = scaled.row(bias).to_vec();
+            add_bias(&mut self.scores, &bias);
+        }
+        let places: Vec<usize> = (0..indices.len()).filter(|&j| indices[j] > 0).collect();
+        let rows: Vec<usize> = places.iter().map(|&j| indices[j] - 1).collect();
+        let support = system.samples().select(&rows);
+        let weights = scaled.select_rows(&places);
+        let queries = self.cross.queries().view();
+        let (out, support) = (self.scores.view_mut(), support.view());
+        add_scores(out, system.kernel(), queries, support, weights.view());
+    }
+
+    /// Share of wrong classes, or root mean square error of the values.
+    pub fn error(&self) -> f64 {
+        let n = self.scores.rows().max(1) as f64;
+        match &self.truth {
+            Truth::Classes(codes) => {
+                let wrong = codes.iter().enumerate();
+                let wrong = wrong.filter(|&(i, &code)| largest(self.scores.row(i)) != code);
+                wrong.count() as f64 / n
+            }
+            Truth::Values(values) => {
+                let pairs = self.scores.values().iter().zip(values.values());
+                let squares: f64 = pairs.map(|(s, v)| (s.to_f64() - v).powi(2)).sum();
+                (squares / (n * values.cols().max(1) as f64)).sqrt()
+            }
+        }
+    }
+
+    /// Scores so far.
+    pub fn scores(&self) -> &Matrix<T> {
+        &self.scores
+    }
+}
+
+fn add_bias<T: Scalar>(scores: &mut Matrix<T>, bias: &[T]) {
+    for row in scores.values_mut().chunks_mut(bias.len().max(1)) {
+        row.iter_mut().zip(bias).for_each(|(v, &b)| *v += b);
+    }
+}
+
+/// Index of the largest value; the first of equals.
+fn largest<T: Scalar>(row: &[T]) -> u32 {
+    let mut best = 0;
+    for (i, v) in row.iter().enumerate() {
+        if *v > row[best] {
+            best = i;
+        }
+    }
+    best as u32
+}

@@ -1,0 +1,96 @@
+//! Randomised block Kaczmarz with standardised rows (§3.2 of the paper).
+//!
+//! ```text
+//!     W(t+1) = W(t) + Θ̂_s† [ Ẑ_s − Θ̂_s W(t) ],    Θ̂_s† = Θ̂_sᵀ (Θ̂_s Θ̂_sᵀ)⁻¹
+//! ```
+//!
+//! Θ_s are J rows of Θ, divided by their norms; Θ is symmetric, so they are the
+//! transpose of the strip. W is projected on the solutions of these J
+//! equations: its distance to the solution never rises. All rows of W change
+//! in a step, so that following the error costs a full product.
+
+use super::{BlockInverse, Blocks, Residual, Solver, Step, Update, Work};
+use crate::Result;
+use crate::linalg::{Scalar, sum_of_squares};
+use crate::system::{Bordered, System, relative};
+
+/// State of the iteration.
+#[derive(Debug)]
+pub struct Kaczmarz<T: Scalar> {
+    blocks: Blocks,
+    weights: Bordered<T>,
+    right_hand_side: Bordered<T>,
+    residual: Option<Residual>,
+}
+
+impl<T: Scalar> Kaczmarz<T> {
+    /// Starts at W = 0.
+    pub fn new(system: &System<T>, blocks: Blocks) -> Self {
+        Self {
+            blocks,
+            weights: Bordered::zeros(system.n(), system.outputs()),
+            right_hand_side: system.right_hand_side(),
+            residual: None,
+        }
+    }
+}
+
+/// Projects `weights` on the solutions of the strip's equations, and returns
+/// the size of the change and an estimate of the residual before it.
+pub(super) fn project<T: Scalar>(
+    work: &mut Work<'_, T>,
+    inverse: &BlockInverse<T>,
+    weights: &mut Bordered<T>,
+    right_hand_side: &Bordered<T>,
+) -> (f64, Residual) {
+    let size = work.system.n() + 1;
+    work.update(2, |strip| {
+        let mut difference = strip.select(right_hand_side);
+        let product = strip.transposed_product(weights);
+        let pairs = difference.values_mut().iter_mut().zip(product.values());
+        pairs.for_each(|(d, &p)| *d -= p);
+        // The rows of a block are a random sample of all rows.
+        let sampled = sum_of_squares(difference.values()) * size as f64 / strip.columns() as f64;
+        let residual = Residual {
+            relative: relative(sampled.sqrt(), right_hand_side.norm()),
+            exact: false,
+        };
+        inverse.apply(&mut difference);
+        let mut change = Bordered::zeros(size - 1, right_hand_side.bias.len());
+        strip.add_product(&mut change, &difference, T::ONE);
+        weights.add_scaled(&change, T::ONE);
+        (change.norm(), residual)
+    })
+}
+
+impl<T: Scalar> Solver<T> for Kaczmarz<T> {
+    fn step(&mut self, work: &mut Work<'_, T>) -> Result<Step> {
+        let indices = self.blocks.draw();
+        let inverse = work.open_block(indices)?;
+        let (change, residual) = project(work, &inverse, &mut self.weights, &self.right_hand_side);
+        self.residual = Some(residual);
+        let jitter = inverse.jitter();
+        work.close_block(inverse);
+        Ok(Step {
+            relative_change: relative(change, self.weights.norm()),
+            jitter,
+            finished: false,
+        })
+    }
+
+    fn weights(&self) -> &Bordered<T> {
+        &self.weights
+    }
+
+    fn residual(&self) -> Option<Residual> {
+        self.residual
+    }
+
+    fn updates(&self, tell: &mut dyn FnMut(Update<'_, T>, T)) {
+        tell(Update::All, T::ONE);
+    }
+
+    fn steps_per_pass(&self) -> usize {
+        self.blocks.per_pass()
+    }
+}

@@ -1,0 +1,80 @@
+//! The hybrid: a Kaczmarz step and a matching-pursuit step on the same block
+//! (§3.4 of the paper).
+//!
+//! ```text
+//!     Kaczmarz:  W ← W + Θ_sᵀ† [ Z_s − Θ_sᵀ W ]
+//!     MP:        Q = Θ_s† R,   W_s ← W_s + Q,   R ← R − Θ_s Q
+//! ```
+//!
+//! R is carried by the MP steps alone and is not the residual of W; that is the
+//! only reading with the paper's cost, and it converges in between the two. One
+//! strip, one Gram matrix and one factor serve both.
+
+use super::kaczmarz::project;
+use super::{Blocks, Residual, Solver, Step, Update, Work};
+use crate::Result;
+use crate::linalg::Scalar;
+use crate::system::{Bordered, System, relative};
+
+/// State of the iteration.
+#[derive(Debug)]
+pub struct KaczmarzMp<T: Scalar> {
+    blocks: Blocks,
+    weights: Bordered<T>,
+    right_hand_side: Bordered<T>,
+    /// R of the MP steps.
+    pursued: Bordered<T>,
+    residual: Option<Residual>,
+}
+
+impl<T: Scalar> KaczmarzMp<T> {
+    /// Starts at W = 0.
+    pub fn new(system: &System<T>, blocks: Blocks) -> Self {
+        Self {
+            blocks,
+            weights: Bordered::zeros(system.n(), system.outputs()),
+            right_hand_side: system.right_hand_side(),
+            pursued: system.right_hand_side(),
+            residual: None,
+        }
+    }
+}
+
+impl<T: Scalar> Solver<T> for KaczmarzMp<T> {
+    fn step(&mut self, work: &mut Work<'_, T>) -> Result<Step> {
+        let indices = self.blocks.draw();
+        let inverse = work.open_block(indices)?;
+        let (change, residual) = project(work, &inverse, &mut self.weights, &self.right_hand_side);
+        self.residual = Some(residual);
+        let pursuit = work.update(2, |strip| {
+            let mut q = strip.transposed_product(&self.pursued);
+            inverse.apply(&mut q);
+            strip.scatter_add(&mut self.weights, &q);
+            strip.add_product(&mut self.pursued, &q, -T::ONE);
+            q.frobenius_norm()
+        });
+        let jitter = inverse.jitter();
+        work.close_block(inverse);
+        Ok(Step {
+            relative_change: relative(change + pursuit, self.weights.norm()),
+            jitter,
+            finished: false,
+        })
+    }
+
+    fn weights(&self) -> &Bordered<T> {
+        &self.weights
+    }
+
+    fn residual(&self) -> Option<Residual> {
+        self.residual
+    }
+
+    fn updates(&self, tell: &mut dyn FnMut(Update<'_, T>, T)) {
+        tell(Update::All, T::ONE);
+    }
+
+    fn steps_per_pass(&self) -> usize {
+        self.blocks.per_pass()
+    }
+}

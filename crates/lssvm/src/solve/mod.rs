@@ -1,0 +1,271 @@
+//! Ways to solve ΘW = Z (see [`crate::system`]).
+//!
+//! | method | a step | converges to |
+//! |---|---|---|
+//! | [`exact`] | everything, by Cholesky | the solution |
+//! | [`nystrom`] | one member of a committee on J random columns | a plateau set by J |
+//! | [`kaczmarz`] | projects W on the solutions of J random rows | the solution |
+//! | [`matching_pursuit`] (`mp`) | fits the residual by J random columns | the solution |
+//! | [`kaczmarz_mp`] | one of each, with one Gram matrix | the solution |
+//!
+//! The block methods are those of Andrecut (2016). Each costs one N×J strip of
+//! the kernel matrix and one J×J Gram matrix a step: N·J·(2M + J) operations,
+//! and N·J values of memory. They work on normal equations, so convergence goes
+//! with the square of the condition number; on noisy data stopping early
+//! regularises.
+//!
+//! A method is a [`Solver`]: it makes one step at a time and knows nothing of
+//! limits, clocks or test data. [`run`] drives it, follows the error on
+//! [`Followed`] rows and stops by [`Limits`]. To add a method, write a file with a
+//! `Solver`, add it to [`Method`] and to [`Plan::solver`].
+
+mod average;
+mod block_inverse;
+mod blocks;
+pub mod exact;
+mod follow;
+pub mod kaczmarz;
+pub mod kaczmarz_mp;
+pub mod matching_pursuit;
+pub mod nystrom;
+mod phases;
+mod run;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+pub use block_inverse::BlockInverse;
+pub use blocks::Blocks;
+pub use follow::{Followed, Truth};
+pub use phases::{Phase, PhaseReport, Phases};
+pub use run::{Flow, Iteration, Limits, Observer, Silent, Solution, Stopped, run};
+
+use crate::linalg::{Matrix, Scalar};
+use crate::system::{Bordered, Strip, System};
+use crate::{Error, Result};
+
+/// Which method solves the system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Method {
+    /// Cholesky of Ω+λI.
+    Exact,
+    /// Committee of Nyström solutions.
+    Nystrom,
+    /// Block Kaczmarz.
+    Kaczmarz,
+    /// Block matching pursuit.
+    Mp,
+    /// Kaczmarz and matching pursuit in turn.
+    KaczmarzMp,
+}
+
+impl Method {
+    /// All of them.
+    pub const ALL: [Method; 5] = [
+        Method::Exact,
+        Method::Nystrom,
+        Method::Kaczmarz,
+        Method::Mp,
+        Method::KaczmarzMp,
+    ];
+
+    /// Whether it works on blocks of random indices, step by step.
+    pub fn is_iterative(self) -> bool {
+        self != Method::Exact
+    }
+}
+
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Method::Exact => "exact",
+            Method::Nystrom => "nystrom",
+            Method::Kaczmarz => "kaczmarz",
+            Method::Mp => "mp",
+            Method::KaczmarzMp => "kaczmarz-mp",
+        })
+    }
+}
+
+impl FromStr for Method {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let found = Method::ALL.into_iter().find(|m| m.to_string() == text);
+        found.ok_or_else(|| {
+            let known = Method::ALL.map(|m| m.to_string()).join(", ");
+            Error::parameter("method", text, format!("the methods are {known}"))
+        })
+    }
+}
+
+/// What to run: the method and its parameters.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Plan {
+    /// The method.
+    pub method: Method,
+    /// J, the number of indices in a block.
+    pub block_size: usize,
+    /// Seed of the random blocks.
+    pub seed: u64,
+    /// S, the number of runs with different seeds that are averaged in the
+    /// weights (eq. 66–67 of the paper).
+    pub averages: usize,
+}
+
+impl Plan {
+    /// The solver, its parameters checked against the system.
+    pub fn solver<T: Scalar>(&self, system: &System<T>) -> Result<Box<dyn Solver<T>>> {
+        let size = system.n() + 1;
+        if self.averages == 0 {
+            return Err(Error::parameter("averages", 0, "must be at least 1"));
+        }
+        if self.method.is_iterative() && !(1..=size).contains(&self.block_size) {
+            return Err(Error::parameter(
+                "block-size",
+                self.block_size,
+                format!(
+                    "must be from 1 to {size}, the number of training rows and one for the bias"
+                ),
+            ));
+        }
+        let one = |seed: u64| -> Box<dyn Solver<T>> {
+            let blocks = Blocks::new(size, self.block_size, seed);
+            match self.method {
+                Method::Exact => Box::new(exact::Exact::new(system)),
+                Method::Nystrom => Box::new(nystrom::Nystrom::new(system, blocks)),
+                Method::Kaczmarz => Box::new(kaczmarz::Kaczmarz::new(system, blocks)),
+                Method::Mp => Box::new(matching_pursuit::MatchingPursuit::new(system, blocks)),
+                Method::KaczmarzMp => Box::new(kaczmarz_mp::KaczmarzMp::new(system, blocks)),
+            }
+        };
+        if self.averages == 1 || !self.method.is_iterative() {
+            return Ok(one(self.seed));
+        }
+        let seeds = (0..self.averages as u64).map(|s| self.seed.wrapping_add(s));
+        Ok(Box::new(average::Average::new(
+            system,
+            seeds.map(one).collect(),
+        )))
+    }
+
+    /// Bytes the solver needs beside the data, at its peak.
+    pub fn bytes<T: Scalar>(&self, n: usize, n_features: usize, outputs: usize) -> u64 {
+        let value = size_of::<T>() as u64;
+        let (n_, k) = (n as u64, outputs as u64);
+        let weights = value * n_ * k;
+        match self.method {
+            Method::Exact => value * n_ * n_ + 6 * weights,
+            _ => {
+                let members = self.averages as u64;
+                Strip::<T>::bytes(n, self.block_size, n_features) + (3 * members + 4) * weights
+            }
+        }
+    }
+}
+
+/// What a step may use: the system, room for a strip, clocks, and somebody to
+/// tell how far a long step has come.
+pub struct Work<'a, T: Scalar> {
+    /// The system to solve.
+    pub system: &'a System<T>,
+    /// One strip, shared by all steps.
+    pub strip: Strip<T>,
+    /// The Gram matrix of the strip, shared by all steps.
+    pub gram: Vec<T>,
+    /// Where the time goes.
+    pub phases: Phases,
+    /// Told the share of a long step that is done; false asks to give up.
+    pub progress: &'a mut dyn FnMut(f64) -> bool,
+}
+
+impl<T: Scalar> Work<'_, T> {
+    /// Computes the strip of a block and the factor of its Gram matrix: what
+    /// all block methods begin with.
+    pub fn open_block(&mut self, indices: &[usize]) -> Result<BlockInverse<T>> {
+        let (n, j) = (self.system.n() as f64, indices.len() as f64);
+        let flops = self.system.kernel_flops(n * j);
+        let (strip, system) = (&mut self.strip, self.system);
+        self.phases
+            .time(Phase::Kernel, flops, || strip.fill(system, indices));
+        let (strip, mut gram) = (&self.strip, std::mem::take(&mut self.gram));
+        self.phases
+            .time(Phase::Gram, n * j * j, || strip.gram(&mut gram));
+        let flops = j * j * j / 3.0;
+        self.phases.time(Phase::Factor, flops, || {
+            BlockInverse::new(gram, indices.len())
+        })
+    }
+
+    /// Ends what [`Work::open_block`] began; the memory is used again.
+    pub fn close_block(&mut self, inverse: BlockInverse<T>) {
+        self.gram = inverse.into_memory();
+    }
+
+    /// Times products of the strip with K columns.
+    pub fn update<R>(&mut self, products: usize, f: impl FnOnce(&Strip<T>) -> R) -> R {
+        let (n, j, k) = (self.system.n(), self.strip.columns(), self.system.outputs());
+        let flops = 2.0 * products as f64 * n as f64 * j as f64 * k as f64;
+        let strip = &self.strip;
+        self.phases.time(Phase::Update, flops, || f(strip))
+    }
+}
+
+/// What one step did.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Step {
+    /// ‖W(t+1) − W(t)‖ / ‖W(t+1)‖
+    pub relative_change: f64,
+    /// Added to the (unit) diagonal of the standardised Gram matrix, or to the
+    /// diagonal of Ω+λI, so that it could be factored; mostly 0.
+    pub jitter: f64,
+    /// True if there is nothing left to do.
+    pub finished: bool,
+}
+
+/// ‖Z − ΘW‖ / ‖Z‖
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Residual {
+    /// The value.
+    pub relative: f64,
+    /// False if it is an estimate from the rows of one block, taken just
+    /// before the last step.
+    pub exact: bool,
+}
+
+/// How the weights changed in the last step.
+pub enum Update<'a, T: Scalar> {
+    /// Only these rows: `W[indices[j]] += change[j]`.
+    Rows {
+        /// In Θ's numbering: 0 is the bias.
+        indices: &'a [usize],
+        /// J × K
+        change: &'a Matrix<T>,
+    },
+    /// All rows.
+    All,
+}
+
+/// A method that approaches the solution step by step.
+pub trait Solver<T: Scalar> {
+    /// Makes one step.
+    fn step(&mut self, work: &mut Work<'_, T>) -> Result<Step>;
+
+    /// The weights so far.
+    fn weights(&self) -> &Bordered<T>;
+
+    /// The residual of these weights, if it is known without more work.
+    fn residual(&self) -> Option<Residual>;
+
+    /// Tells how [`Solver::weights`] changed in the last step; the changes
+    /// times their factors add up.
+    fn updates(&self, tell: &mut dyn FnMut(Update<'_, T>, T));
+
+    /// Steps after which every index has had its turn.
+    fn steps_per_pass(&self) -> usize;
+}

@@ -1,0 +1,94 @@
+//! Where the time of a run goes, and how fast each part ran.
+
+use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
+
+/// A part of the work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// Values of the kernel.
+    Kernel,
+    /// Gram matrix of a strip.
+    Gram,
+    /// Cholesky factorisation.
+    Factor,
+    /// Products with a few columns, and solves.
+    Update,
+    /// Following the error on other rows.
+    Follow,
+    /// The residual of the final weights.
+    Certify,
+}
+
+impl Phase {
+    /// All, in the order of a step.
+    pub const ALL: [Phase; 6] = [
+        Phase::Kernel,
+        Phase::Gram,
+        Phase::Factor,
+        Phase::Update,
+        Phase::Follow,
+        Phase::Certify,
+    ];
+
+    /// Its name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Phase::Kernel => "kernel",
+            Phase::Gram => "gram",
+            Phase::Factor => "factor",
+            Phase::Update => "update",
+            Phase::Follow => "follow",
+            Phase::Certify => "certify",
+        }
+    }
+}
+
+/// Seconds and floating-point operations of each phase.
+#[derive(Debug, Clone, Default)]
+pub struct Phases {
+    seconds: [f64; Phase::ALL.len()],
+    flops: [f64; Phase::ALL.len()],
+}
+
+impl Phases {
+    /// Runs `f` and books its time and `flops` to a phase.
+    pub fn time<R>(&mut self, phase: Phase, flops: f64, f: impl FnOnce() -> R) -> R {
+        let start = Instant::now();
+        let result = f();
+        self.seconds[phase as usize] += start.elapsed().as_secs_f64();
+        self.flops[phase as usize] += flops;
+        result
+    }
+
+    /// Operations booked so far.
+    pub fn flops(&self) -> f64 {
+        self.flops.iter().sum()
+    }
+
+    /// The phases that took any time.
+    pub fn report(&self) -> Vec<PhaseReport> {
+        let spent = |phase: &Phase| self.seconds[*phase as usize] > 0.0;
+        let report = |phase: Phase| {
+            let (seconds, flops) = (self.seconds[phase as usize], self.flops[phase as usize]);
+            PhaseReport {
+                phase: phase.name().to_string(),
+                seconds,
+                gflops: flops / seconds / 1e9,
+            }
+        };
+        Phase::ALL.into_iter().filter(spent).map(report).collect()
+    }
+}
+
+/// One phase of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PhaseReport {
+    /// Name of the phase.
+    pub phase: String,
+    /// Wall time.
+    pub seconds: f64,
+    /// 10⁹ floating-point operations a second.
+    pub gflops: f64,
+}
