@@ -10,7 +10,9 @@
 //!
 //! The library never prints, never exits and keeps no global state.
 
+pub mod data;
 pub mod error;
 pub mod linalg;
+pub mod random;
 
 pub use error::{Error, Result};
