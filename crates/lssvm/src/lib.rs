@@ -10,6 +10,7 @@
 //!
 //! The library never prints, never exits and keeps no global state.
 
+pub mod data;
 pub mod error;
 pub mod kernel;
 pub mod linalg;

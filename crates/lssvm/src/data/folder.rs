@@ -1,0 +1,212 @@
+//! Folders: MNIST's four files, CIFAR-10's six, or `train.*` and `test.*`.
+
+use std::path::{Path, PathBuf};
+
+use rayon::prelude::*;
+
+use super::{Dataset, Format, Parts, ReadOptions, bytes, cifar, detect, idx, libsvm};
+use crate::error::Place;
+use crate::linalg::Scalar;
+use crate::{Error, Result};
+
+/// CIFAR-10's own name for its folder, which may lie within the one given.
+const CIFAR_FOLDER: &str = "cifar-10-batches-bin";
+
+/// CIFAR-10's training files.
+const BATCHES: [&str; 5] = [
+    "data_batch_1.bin",
+    "data_batch_2.bin",
+    "data_batch_3.bin",
+    "data_batch_4.bin",
+    "data_batch_5.bin",
+];
+
+/// CIFAR-10's test file.
+const TEST_BATCH: &str = "test_batch.bin";
+
+/// How the names of the files of a training and of a test part begin.
+const TRAIN: [&str; 1] = ["train"];
+const TEST: [&str; 2] = ["t10k", "test"];
+
+/// The parts in a folder.
+pub(super) fn read<T: Scalar>(folder: &Path, options: &ReadOptions) -> Result<Parts<T>> {
+    let names = list(folder)?;
+    let has = |name: &str| names.iter().any(|n| n == name);
+    if names
+        .iter()
+        .any(|name| is_idx(name, "images") || is_idx(name, "labels"))
+    {
+        return mnist(folder, &names, options);
+    }
+    if BATCHES.iter().any(|batch| has(batch)) {
+        return cifar10(folder, options);
+    }
+    let train = part_file(folder, &names, &TRAIN)?;
+    let test = part_file(folder, &names, &TEST)?;
+    match train {
+        Some(train) => train_and_test(&train, test.as_deref(), options),
+        None if has(CIFAR_FOLDER) => read(&folder.join(CIFAR_FOLDER), options),
+        None => Err(Error::file(
+            folder,
+            Place::Whole,
+            "the folder has no data: neither MNIST's files (train-images-idx3-ubyte, ...), nor \
+             CIFAR-10's (data_batch_1.bin, ...), nor a file train.*; give the file itself",
+        )),
+    }
+}
+
+/// The names in a folder, sorted.
+fn list(folder: &Path) -> Result<Vec<String>> {
+    let fail = |source| Error::io(folder, "list the folder", source);
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(fail)? {
+        names.extend(entry.map_err(fail)?.file_name().into_string());
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// Whether a name is that of an IDX file of images or labels.
+fn is_idx(name: &str, what: &str) -> bool {
+    name.contains(what) && name.contains("idx")
+}
+
+fn starts_with_any(name: &str, starts: &[&str]) -> bool {
+    starts.iter().any(|start| name.starts_with(start))
+}
+
+fn mnist<T: Scalar>(folder: &Path, names: &[String], options: &ReadOptions) -> Result<Parts<T>> {
+    let part = |starts: &[&str]| -> Result<Option<(PathBuf, Option<PathBuf>)>> {
+        let find = |what| {
+            names
+                .iter()
+                .find(|n| starts_with_any(n, starts) && is_idx(n, what))
+        };
+        match (find("images"), find("labels")) {
+            (Some(images), labels) => {
+                let images = folder.join(images);
+                // By the name of the images, lest two sets in a folder mix.
+                let labels = labels.and_then(|_| idx::labels_beside(&images));
+                if labels.is_none() && !options.no_labels {
+                    let problem = "there are no labels beside these images (…-labels-idx1-…); \
+                                   add them, or read without labels";
+                    return Err(Error::file(&images, Place::Whole, problem));
+                }
+                Ok(Some((images, labels.filter(|_| !options.no_labels))))
+            }
+            (None, Some(labels)) => {
+                let problem = "there are no images for these labels (…-images-idx3-…); add them";
+                Err(Error::file(&folder.join(labels), Place::Whole, problem))
+            }
+            (None, None) => Ok(None),
+        }
+    };
+    let read = |(images, labels): (PathBuf, Option<PathBuf>)| -> Result<Dataset<T>> {
+        idx::read(&images, &bytes::load(&images)?, labels.as_deref(), options)
+    };
+    let Some(train) = part(&TRAIN)? else {
+        let problem = "there is no training part: its images are in train-images-idx3-ubyte; \
+                       add it, or give one file of images";
+        return Err(Error::file(folder, Place::Whole, problem));
+    };
+    let test = part(&TEST)?;
+    let (train, test) = rayon::join(|| read(train), || test.map(read).transpose());
+    Ok(Parts {
+        train: train?,
+        test: test?,
+    })
+}
+
+fn cifar10<T: Scalar>(folder: &Path, options: &ReadOptions) -> Result<Parts<T>> {
+    let missing: Vec<&str> = BATCHES
+        .iter()
+        .copied()
+        .filter(|batch| !folder.join(batch).is_file())
+        .collect();
+    if !missing.is_empty() {
+        let problem = format!(
+            "of CIFAR-10's training files {} is missing; add it, or give one file",
+            missing.join(", ")
+        );
+        return Err(Error::file(folder, Place::Whole, problem));
+    }
+    let load = |name: &&str| -> Result<(PathBuf, Vec<u8>)> {
+        let path = folder.join(name);
+        let bytes = bytes::load(&path)?;
+        Ok((path, bytes))
+    };
+    let files: Vec<_> = BATCHES.par_iter().map(load).collect::<Result<_>>()?;
+    let train = cifar::parse(folder, &files, options)?;
+    drop(files);
+    let test = folder
+        .join(TEST_BATCH)
+        .is_file()
+        .then(|| -> Result<Dataset<T>> {
+            let file = load(&TEST_BATCH)?;
+            cifar::parse(&file.0.clone(), &[file], options)
+        });
+    Ok(Parts {
+        train,
+        test: test.transpose()?,
+    })
+}
+
+/// The file `train.*` or `test.*`, of which there must not be two.
+fn part_file(folder: &Path, names: &[String], starts: &[&str]) -> Result<Option<PathBuf>> {
+    let is_part = |name: &&String| {
+        let stem = name.split('.').next().unwrap_or_default();
+        starts.contains(&stem.to_ascii_lowercase().as_str()) && folder.join(name).is_file()
+    };
+    let mut found = names.iter().filter(is_part);
+    match (found.next(), found.next()) {
+        (Some(one), Some(two)) => {
+            let problem =
+                format!("both {one} and {two} could be meant; give one of them, or remove one");
+            Err(Error::file(folder, Place::Whole, problem))
+        }
+        (one, _) => Ok(one.map(|name| folder.join(name))),
+    }
+}
+
+/// A training and a test file of any format. The test file must have the
+/// features of the training file, and may lack labels.
+fn train_and_test<T: Scalar>(
+    train: &Path,
+    test: Option<&Path>,
+    options: &ReadOptions,
+) -> Result<Parts<T>> {
+    let Some(test) = test else {
+        return super::read_file(train, options);
+    };
+    let is_libsvm = |path: &Path, bytes: &[u8]| match options.format {
+        Some(format) => Ok(format == Format::Libsvm),
+        None => Ok(detect::format(path, bytes)? == Format::Libsvm),
+    };
+    let train_bytes = bytes::load(train)?;
+    if is_libsvm(train, &train_bytes)? {
+        let test_bytes = bytes::load(test)?;
+        if is_libsvm(test, &test_bytes)? {
+            let files = [
+                (train.to_path_buf(), train_bytes),
+                (test.to_path_buf(), test_bytes),
+            ];
+            let mut parts = libsvm::parse(&files, options)?;
+            let test = parts.pop();
+            let train = parts.pop().ok_or_else(|| bytes::missing(train))?;
+            return Ok(Parts { train, test });
+        }
+    }
+    let mut parts = super::parse::<T>(train, train_bytes, options)?;
+    let options = ReadOptions {
+        n_features: Some(parts.train.features.cols()),
+        feature_names: parts.train.feature_names.clone(),
+        index_base: parts.train.index_base.or(options.index_base),
+        ..options.clone()
+    };
+    parts.test = Some(super::read_file(test, &options)?.train);
+    Ok(parts)
+}
+
+#[cfg(test)]
+#[path = "folder_tests.rs"]
+mod tests;

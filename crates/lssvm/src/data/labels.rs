@@ -1,0 +1,450 @@
+//! Labels as a file has them, and what they mean for a task.
+//!
+//! A file does not say whether `3` is the name of a class or a quantity, so a
+//! reader keeps both: the text of each label, interned, and its number. Which
+//! of the two is used is decided by [`Labels::resolve`].
+
+use std::cmp::Ordering;
+use std::collections::HashMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use super::Task;
+use crate::linalg::Matrix;
+use crate::{Error, Result};
+
+/// Distinct labels above which their text is no longer kept: far more classes
+/// than a kernel machine can learn, few enough to cost nothing.
+const MAX_NAMES: usize = 65_536;
+
+/// Distinct whole numbers up to which [`Task::Auto`] takes them for classes.
+const MAX_AUTO_CLASSES: usize = 100;
+
+/// Known classes that a message lists.
+const LISTED: usize = 20;
+
+/// The labels of a dataset, as the file has them.
+///
+/// ```
+/// use lssvm::data::{Labels, Targets, Task};
+/// let labels = Labels::from_text(["+1", "-1", "+1"]);
+/// match labels.resolve(Task::Auto)? {
+///     Targets::Classes { names, codes } => {
+///         assert_eq!(names, ["-1", "+1"]);
+///         assert_eq!(codes, [1, 0, 1]);
+///     }
+///     Targets::Values(_) => unreachable!("two whole numbers are classes"),
+/// }
+/// # Ok::<(), lssvm::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Labels {
+    rows: usize,
+    columns: usize,
+    /// The distinct labels, each of which occurs, and for each row which it
+    /// is; none if there are several columns or more than `MAX_NAMES` labels.
+    text: Option<Interned>,
+    /// The numbers, if all labels are finite numbers.
+    values: Option<Matrix<f64>>,
+    /// The first row whose label is no number, and that label.
+    no_number: Option<(usize, String)>,
+    source: Option<PathBuf>,
+    column_names: Vec<String>,
+}
+
+#[derive(Debug, Clone)]
+struct Interned {
+    names: Vec<String>,
+    codes: Vec<u32>,
+}
+
+/// What a model learns: classes or numbers.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Targets {
+    /// One of several classes for each row.
+    Classes {
+        /// The classes as the file writes them; in numeric order if all are
+        /// numbers, else in the order of their text.
+        names: Vec<String>,
+        /// For each row its class, an index into `names`.
+        codes: Vec<u32>,
+    },
+    /// One or more numbers for each row.
+    Values(Matrix<f64>),
+}
+
+impl Labels {
+    /// Labels from their text.
+    pub fn from_text<'a>(labels: impl IntoIterator<Item = &'a str>) -> Self {
+        let mut builder = Builder::new(1);
+        labels.into_iter().for_each(|label| builder.push(label));
+        builder.finish()
+    }
+
+    /// Labels from numbers, one row a sample. A number that is not finite is
+    /// an error.
+    pub fn from_values(values: Matrix<f64>) -> Result<Self> {
+        if let Some(at) = values.values().iter().position(|v| !v.is_finite()) {
+            let (row, value) = (at / values.cols() + 1, values.values()[at]);
+            return Err(Error::Data(format!(
+                "the label of row {row} is {value}: labels must be finite; drop the row"
+            )));
+        }
+        let mut text = None;
+        if values.cols() == 1 {
+            let mut seen = HashMap::new();
+            let (mut names, mut codes) = (Vec::new(), Vec::with_capacity(values.rows()));
+            for &value in values.values() {
+                // -0 and 0 are the same class.
+                let code = *seen.entry((value + 0.0).to_bits()).or_insert_with(|| {
+                    names.push((value + 0.0).to_string());
+                    (names.len() - 1) as u32
+                });
+                if names.len() > MAX_NAMES {
+                    break;
+                }
+                codes.push(code);
+            }
+            text = (names.len() <= MAX_NAMES).then_some(Interned { names, codes });
+        }
+        Ok(Self {
+            rows: values.rows(),
+            columns: values.cols(),
+            text,
+            values: Some(values),
+            no_number: None,
+            source: None,
+            column_names: Vec::new(),
+        })
+    }
+
+    /// Labels from class names and, for each row, an index into them.
+    pub(super) fn from_codes(names: &[String], codes: &[u8]) -> Self {
+        let mut builder = Builder::new(1);
+        codes
+            .iter()
+            .for_each(|&code| builder.push(&names[usize::from(code)]));
+        builder.finish()
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.rows
+    }
+
+    /// Whether there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.rows == 0
+    }
+
+    /// Number of label columns: more than one for several targets a row.
+    pub fn columns(&self) -> usize {
+        self.columns
+    }
+
+    /// Names of the label columns; empty if the file has no header.
+    pub fn column_names(&self) -> &[String] {
+        &self.column_names
+    }
+
+    pub(super) fn with_source(mut self, source: &Path, column_names: Vec<String>) -> Self {
+        self.source = Some(source.to_path_buf());
+        self.column_names = column_names;
+        self
+    }
+
+    /// Decides what the labels mean.
+    ///
+    /// [`Task::Auto`] takes several columns for numbers, text for classes,
+    /// whole numbers with at most 100 distinct values for classes, and other
+    /// numbers for numbers. Labels that are numbers are the same class if they
+    /// are the same number (`1` and `1.0`); the class has the name that comes
+    /// first.
+    pub fn resolve(&self, task: Task) -> Result<Targets> {
+        match task {
+            Task::Classification => self.classes(),
+            Task::Regression => self.values(self.columns).cloned().map(Targets::Values),
+            Task::Auto if self.looks_like_classes() => self.classes(),
+            Task::Auto => self.values(self.columns).cloned().map(Targets::Values),
+        }
+    }
+
+    fn looks_like_classes(&self) -> bool {
+        match (&self.values, &self.text) {
+            (None, _) => self.columns == 1,
+            (Some(_), None) => false,
+            (Some(values), Some(_)) => {
+                let mut distinct = values.values().to_vec();
+                distinct.sort_unstable_by(f64::total_cmp);
+                distinct.dedup();
+                distinct.len() <= MAX_AUTO_CLASSES && distinct.iter().all(|v| v.fract() == 0.0)
+            }
+        }
+    }
+
+    fn classes(&self) -> Result<Targets> {
+        let Interned { names, codes } = self.interned()?;
+        let numbers: Option<Vec<f64>> = names.iter().map(|name| number(name)).collect();
+        let compare = |&a: &usize, &b: &usize| match &numbers {
+            Some(numbers) => numbers[a]
+                .partial_cmp(&numbers[b])
+                .unwrap_or(Ordering::Equal),
+            None => names[a].cmp(&names[b]),
+        };
+        // A stable sort keeps the name that came first at the head of those
+        // that are the same number.
+        let mut order: Vec<usize> = (0..names.len()).collect();
+        order.sort_by(compare);
+        let mut sorted: Vec<usize> = Vec::new();
+        let mut new_code = vec![0; names.len()];
+        for old in order {
+            if sorted
+                .last()
+                .is_none_or(|last| compare(last, &old) != Ordering::Equal)
+            {
+                sorted.push(old);
+            }
+            new_code[old] = (sorted.len() - 1) as u32;
+        }
+        Ok(Targets::Classes {
+            names: sorted.into_iter().map(|old| names[old].clone()).collect(),
+            codes: codes.iter().map(|&code| new_code[code as usize]).collect(),
+        })
+    }
+
+    /// For each row the index of its label among the classes of a model.
+    ///
+    /// A label is sought by its text, then by its number: `1`, `+1` and `1.0`
+    /// are the same. One that the model does not know is an error.
+    ///
+    /// ```
+    /// use lssvm::data::Labels;
+    /// let classes = ["-1".to_string(), "+1".to_string()];
+    /// let codes = Labels::from_text(["1", "-1"]).codes_for(&classes)?;
+    /// assert_eq!(codes, [1, 0]);
+    /// # Ok::<(), lssvm::Error>(())
+    /// ```
+    pub fn codes_for(&self, classes: &[String]) -> Result<Vec<u32>> {
+        let Interned { names, codes } = self.interned()?;
+        let same_number = |name: &str| {
+            let value = number(name)?;
+            classes
+                .iter()
+                .position(|class| number(class) == Some(value))
+        };
+        let mut new_code = Vec::with_capacity(names.len());
+        for (old, name) in names.iter().enumerate() {
+            let exact = classes.iter().position(|class| class == name);
+            let Some(new) = exact.or_else(|| same_number(name)) else {
+                let row = codes
+                    .iter()
+                    .position(|&code| code as usize == old)
+                    .unwrap_or(0)
+                    + 1;
+                let listed = classes[..classes.len().min(LISTED)].join(", ");
+                let more = if classes.len() > LISTED { ", ..." } else { "" };
+                return Err(Error::Data(format!(
+                    "{self}row {row}: the label '{name}' is not a class of the model \
+                     ({listed}{more}); correct it, drop the row, or train with that class"
+                )));
+            };
+            new_code.push(new as u32);
+        }
+        Ok(codes.iter().map(|&code| new_code[code as usize]).collect())
+    }
+
+    fn interned(&self) -> Result<&Interned> {
+        self.text.as_ref().ok_or_else(|| {
+            let problem = if self.columns > 1 {
+                format!(
+                    "there are {} label columns, and classes need one",
+                    self.columns
+                )
+            } else {
+                format!("there are more than {MAX_NAMES} distinct labels, too many for classes")
+            };
+            Error::Data(format!(
+                "{self}{problem}; choose the label column, or regression"
+            ))
+        })
+    }
+
+    /// The labels as numbers, `outputs` for each row; text, or another number
+    /// of columns, is an error.
+    pub fn values(&self, outputs: usize) -> Result<&Matrix<f64>> {
+        if outputs != self.columns {
+            return Err(Error::Data(format!(
+                "{self}there are {} label columns, and the model has {outputs} outputs; \
+                 choose the label columns",
+                self.columns
+            )));
+        }
+        self.values.as_ref().ok_or_else(|| {
+            let (row, text) = self.no_number.clone().unwrap_or_default();
+            Error::Data(format!(
+                "{self}row {}: the label '{text}' is not a number; correct it, or choose the \
+                 label column, or classification",
+                row + 1
+            ))
+        })
+    }
+
+    /// The labels of these rows, in this order.
+    pub fn select(&self, rows: &[usize]) -> Self {
+        let text = self.text.as_ref().map(|text| {
+            // Only names that occur are kept, so that a class without rows is
+            // not learned.
+            let mut new_code = vec![None; text.names.len()];
+            let mut names = Vec::new();
+            let codes = rows.iter().map(|&row| {
+                let old = text.codes[row] as usize;
+                *new_code[old].get_or_insert_with(|| {
+                    names.push(text.names[old].clone());
+                    (names.len() - 1) as u32
+                })
+            });
+            let codes = codes.collect();
+            Interned { names, codes }
+        });
+        let mut selected = Self {
+            rows: rows.len(),
+            columns: self.columns,
+            text,
+            values: self.values.as_ref().map(|values| values.select_rows(rows)),
+            no_number: None,
+            source: self.source.clone(),
+            column_names: self.column_names.clone(),
+        };
+        if selected.values.is_none() && self.columns == 1 {
+            selected.find_numbers();
+        }
+        selected
+    }
+
+    /// Sets `values`, or `no_number`, from the text.
+    fn find_numbers(&mut self) {
+        let Some(text) = &self.text else { return };
+        let numbers: Vec<Option<f64>> = text.names.iter().map(|name| number(name)).collect();
+        let mut codes = text.codes.iter().map(|&code| code as usize);
+        if let Some(row) = codes.position(|code| numbers[code].is_none()) {
+            self.no_number = Some((row, text.names[text.codes[row] as usize].clone()));
+        } else {
+            let values = text
+                .codes
+                .iter()
+                .map(|&code| numbers[code as usize].unwrap_or(0.0));
+            self.values = Some(Matrix::from_vec(self.rows, 1, values.collect()));
+        }
+    }
+}
+
+/// The beginning of a message: the file, if there is one.
+impl fmt::Display for Labels {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.source {
+            Some(path) => write!(f, "{}: ", path.display()),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The finite number that a text stands for.
+fn number(text: &str) -> Option<f64> {
+    text.parse().ok().filter(|v: &f64| v.is_finite())
+}
+
+/// Collects the labels of a text file, row by row.
+pub(super) struct Builder {
+    columns: usize,
+    rows: usize,
+    codes_by_name: HashMap<String, u32>,
+    names: Vec<String>,
+    codes: Vec<u32>,
+    values: Vec<f64>,
+    no_number: Option<(usize, String)>,
+}
+
+impl Builder {
+    /// For labels in this many columns.
+    pub(super) fn new(columns: usize) -> Self {
+        Self {
+            columns,
+            rows: 0,
+            codes_by_name: HashMap::new(),
+            names: Vec::new(),
+            codes: Vec::new(),
+            values: Vec::new(),
+            no_number: None,
+        }
+    }
+
+    /// Adds the label of a row, of one column.
+    pub(super) fn push(&mut self, label: &str) {
+        self.intern(label);
+        if self.no_number.is_none() {
+            match number(label) {
+                Some(value) => self.values.push(value),
+                None => self.no_number = Some((self.rows, label.to_string())),
+            }
+        }
+        self.rows += 1;
+    }
+
+    /// Adds the labels of a row, of several columns.
+    pub(super) fn push_values(&mut self, values: impl IntoIterator<Item = f64>) {
+        self.values.extend(values);
+        self.rows += 1;
+    }
+
+    /// One name more than allowed is kept, as the sign that there were more.
+    fn intern(&mut self, label: &str) {
+        if self.names.len() > MAX_NAMES {
+            return;
+        }
+        let code = match self.codes_by_name.get(label) {
+            Some(&code) => code,
+            None => {
+                let code = self.names.len() as u32;
+                self.codes_by_name.insert(label.to_string(), code);
+                self.names.push(label.to_string());
+                code
+            }
+        };
+        self.codes.push(code);
+    }
+
+    /// Adds the rows of another builder after those of this one.
+    pub(super) fn append(&mut self, other: Builder) {
+        if other.names.len() > MAX_NAMES {
+            self.names = other.names;
+        } else {
+            for &code in &other.codes {
+                self.intern(&other.names[code as usize]);
+            }
+        }
+        self.values.extend(other.values);
+        if self.no_number.is_none() {
+            self.no_number = other.no_number.map(|(row, label)| (self.rows + row, label));
+        }
+        self.rows += other.rows;
+    }
+
+    pub(super) fn finish(self) -> Labels {
+        let interned = self.columns == 1 && self.names.len() <= MAX_NAMES;
+        let (names, codes) = (self.names, self.codes);
+        let numeric = self.no_number.is_none();
+        Labels {
+            rows: self.rows,
+            columns: self.columns,
+            text: interned.then_some(Interned { names, codes }),
+            values: numeric.then(|| Matrix::from_vec(self.rows, self.columns, self.values)),
+            no_number: self.no_number,
+            source: None,
+            column_names: Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "labels_tests.rs"]
+mod tests;

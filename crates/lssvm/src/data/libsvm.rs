@@ -1,0 +1,484 @@
+//! LIBSVM's sparse text: a line is `label index:value index:value ...`, and
+//! features that are not written are 0.
+//!
+//! The text is read twice: first for its shape (rows, largest index, whether
+//! indices start at 0), then for the values, which go straight to their place
+//! in the dense matrix. Holding the sparse values between two halves of one
+//! pass would cost more memory than the second pass costs time. Files that are
+//! read together agree on where indices start and on the number of features.
+//!
+//! `qid:` pairs are skipped, `#` begins a comment, and a file whose lines
+//! begin with `index:value` has no labels.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use rayon::prelude::*;
+
+use super::bytes::allocate;
+use super::labels::Builder;
+use super::text::{self, Problem, shown};
+use super::{Dataset, ReadOptions};
+use crate::error::Place;
+use crate::linalg::{Matrix, Scalar};
+use crate::{Error, Result};
+
+/// The shape of a text, or of a part of it.
+#[derive(Default, Clone)]
+struct Shape {
+    rows: usize,
+    /// The largest index and where it is.
+    largest: Option<(u64, usize)>,
+    /// Where the first index 0 is.
+    zero: Option<usize>,
+}
+
+impl Shape {
+    fn join(mut self, other: &Shape) -> Shape {
+        self.rows += other.rows;
+        if other.largest.map(|l| l.0) > self.largest.map(|l| l.0) {
+            self.largest = other.largest;
+        }
+        self.zero = self.zero.or(other.zero);
+        self
+    }
+}
+
+/// A file after its first reading.
+struct Scanned<'a> {
+    path: &'a Path,
+    text: &'a [u8],
+    chunks: Vec<(Range<usize>, Shape)>,
+    shape: Shape,
+    labelled: bool,
+}
+
+/// The datasets in one or several files, with the same features.
+pub(super) fn parse<T: Scalar>(
+    files: &[(PathBuf, Vec<u8>)],
+    options: &ReadOptions,
+) -> Result<Vec<Dataset<T>>> {
+    let scanned = files.iter().map(|(path, bytes)| scan(path, bytes, options));
+    let scanned: Vec<Scanned<'_>> = scanned.collect::<Result<_>>()?;
+    let zero = scanned.iter().any(|file| file.shape.zero.is_some());
+    let base = options.index_base.unwrap_or(if zero { 0 } else { 1 });
+    let mut width = options.n_features.unwrap_or(0);
+    for file in &scanned {
+        width = width.max(file.width(base, options)?);
+    }
+    scanned
+        .iter()
+        .map(|file| file.fill(base, width, options))
+        .collect()
+}
+
+fn is_row(line: &[u8]) -> bool {
+    !without_comment(line).is_empty()
+}
+
+fn without_comment(line: &[u8]) -> &[u8] {
+    line.split(|&byte| byte == b'#')
+        .next()
+        .unwrap_or(line)
+        .trim_ascii()
+}
+
+fn scan<'a>(path: &'a Path, bytes: &'a [u8], options: &ReadOptions) -> Result<Scanned<'a>> {
+    let mut text = text::without_bom(bytes);
+    if let Some(rows) = options.max_rows {
+        text = text::first_rows(text, rows, is_row);
+    }
+    let chunks = text::chunks(text).into_par_iter().map(|chunk| {
+        let shape = scan_chunk(text, chunk.clone())?;
+        Ok((chunk, shape))
+    });
+    // Collected before the first error is taken, so that it is the first in
+    // the file, whichever thread was faster.
+    let chunks: Vec<Result<_, Problem>> = chunks.collect();
+    let chunks: Result<Vec<(Range<usize>, Shape)>, Problem> = chunks.into_iter().collect();
+    let chunks = chunks.map_err(|problem| problem.at(path, text))?;
+    let shape = chunks
+        .iter()
+        .fold(Shape::default(), |all, (_, shape)| all.join(shape));
+    if shape.rows == 0 {
+        let problem = "there are no rows; check how the file was written";
+        return Err(Error::file(path, Place::Whole, problem));
+    }
+    let first = text::lines(text)
+        .map(|(_, line)| without_comment(line))
+        .find(|l| !l.is_empty());
+    let labelled =
+        first.is_some_and(|line| !tokens(line).next().is_some_and(|t| t.contains(&b':')));
+    Ok(Scanned {
+        path,
+        text,
+        chunks,
+        shape,
+        labelled,
+    })
+}
+
+fn scan_chunk(text: &[u8], chunk: Range<usize>) -> Result<Shape, Problem> {
+    let mut shape = Shape::default();
+    let mut note = |index: u64, _: &[u8], at: usize| {
+        if shape.largest.is_none_or(|(largest, _)| index > largest) {
+            shape.largest = Some((index, at));
+        }
+        if index == 0 && shape.zero.is_none() {
+            shape.zero = Some(at);
+        }
+        Ok(())
+    };
+    let mut rows = 0;
+    for (at, line) in text::lines(&text[chunk.clone()]) {
+        let line = without_comment(line);
+        if !line.is_empty() {
+            parse_line(line, chunk.start + at, &mut note)?;
+            rows += 1;
+        }
+    }
+    shape.rows = rows;
+    Ok(shape)
+}
+
+fn tokens(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+    line.split(u8::is_ascii_whitespace)
+        .filter(|token| !token.is_empty())
+}
+
+/// Calls `feature(index, value, at)` for each pair of a line and returns the
+/// label, if the line has one.
+fn parse_line<'a>(
+    line: &'a [u8],
+    at: usize,
+    feature: &mut impl FnMut(u64, &'a [u8], usize) -> Result<(), Problem>,
+) -> Result<Option<&'a [u8]>, Problem> {
+    let mut label = None;
+    for (i, token) in tokens(line).enumerate() {
+        let Some(colon) = token.iter().position(|&byte| byte == b':') else {
+            if i == 0 {
+                label = Some(token);
+                continue;
+            }
+            let message = format!(
+                "'{}' is not of the form index:value; correct the line",
+                shown(token)
+            );
+            return Err(Problem::new(at, message));
+        };
+        let (index, value) = (&token[..colon], &token[colon + 1..]);
+        if index == b"qid" {
+            continue;
+        }
+        let Some(index) = text::parse::<u64>(index).filter(|&index| index < u64::MAX) else {
+            let message = format!(
+                "'{}' is not an index; correct '{}'",
+                shown(index),
+                shown(token)
+            );
+            return Err(Problem::new(at, message));
+        };
+        feature(index, value, at)?;
+    }
+    Ok(label)
+}
+
+impl Scanned<'_> {
+    /// Number of features that this file needs.
+    fn width(&self, base: u32, options: &ReadOptions) -> Result<usize> {
+        let fail = |at, message: String| Err(Problem::new(at, message).at(self.path, self.text));
+        let base = u64::from(base);
+        if let (Some(at), 1) = (self.shape.zero, base) {
+            let message = "there is an index 0, and indices start at 1; read with index base 0";
+            return fail(at, message.to_string());
+        }
+        let Some((largest, at)) = self.shape.largest else {
+            return match options.n_features {
+                Some(n) => Ok(n),
+                None => fail(
+                    0,
+                    "no row has a feature; check how the file was written".into(),
+                ),
+            };
+        };
+        let width = usize::try_from(largest + 1 - base).unwrap_or(usize::MAX);
+        match options.n_features {
+            Some(n) if width > n => fail(
+                at,
+                format!(
+                    "the index {largest} is feature {width}, and the model has {n} features; \
+                     use data with the features of the model"
+                ),
+            ),
+            _ => Ok(width),
+        }
+    }
+
+    fn fill<T: Scalar>(
+        &self,
+        base: u32,
+        width: usize,
+        options: &ReadOptions,
+    ) -> Result<Dataset<T>> {
+        if width == 0 {
+            let problem = "there are no features; check how the file was written";
+            return Err(Error::file(self.path, Place::Whole, problem));
+        }
+        let mut values = allocate(self.path, self.shape.rows, width, options)?;
+        let mut rest = values.as_mut_slice();
+        let mut tasks = Vec::with_capacity(self.chunks.len());
+        for (chunk, shape) in &self.chunks {
+            let (rows, after) = rest.split_at_mut(shape.rows * width);
+            tasks.push((chunk.clone(), rows));
+            rest = after;
+        }
+        let filled = tasks
+            .into_par_iter()
+            .map(|(chunk, rows)| self.fill_chunk(chunk, rows, u64::from(base), width));
+        let filled: Vec<Result<Builder, Problem>> = filled.collect();
+        let mut labels = Builder::new(1);
+        for builder in filled {
+            labels.append(builder.map_err(|problem| problem.at(self.path, self.text))?);
+        }
+        let mut data = Dataset::new(self.path, Matrix::from_vec(self.shape.rows, width, values));
+        data.index_base = Some(base);
+        if self.labelled && !options.no_labels {
+            data.labels = Some(labels.finish().with_source(self.path, vec![]));
+        }
+        Ok(data)
+    }
+
+    fn fill_chunk<T: Scalar>(
+        &self,
+        chunk: Range<usize>,
+        rows: &mut [T],
+        base: u64,
+        width: usize,
+    ) -> Result<Builder, Problem> {
+        let mut labels = Builder::new(1);
+        let lines = text::lines(&self.text[chunk.clone()])
+            .map(|(at, line)| (chunk.start + at, without_comment(line)))
+            .filter(|(_, line)| !line.is_empty());
+        for ((at, line), row) in lines.zip(rows.chunks_exact_mut(width)) {
+            let (mut previous, mut sorted) = (None, true);
+            let label = parse_line(line, at, &mut |index, value, at| {
+                sorted &= previous < Some(index);
+                previous = Some(index);
+                row[(index - base) as usize] = parse_value(index, value, at)?;
+                Ok(())
+            })?;
+            if !sorted {
+                refuse_duplicates(line, at)?;
+            }
+            self.push_label(&mut labels, label, at)?;
+        }
+        Ok(labels)
+    }
+
+    fn push_label(
+        &self,
+        labels: &mut Builder,
+        label: Option<&[u8]>,
+        at: usize,
+    ) -> Result<(), Problem> {
+        let Some(label) = label else {
+            return match self.labelled {
+                false => Ok(()),
+                true => Err(Problem::new(
+                    at,
+                    "the line has no label, and the first has; add it",
+                )),
+            };
+        };
+        let show = shown(label);
+        if !self.labelled {
+            let message =
+                format!("the line has the label '{show}', and the first has none; drop it");
+            return Err(Problem::new(at, message));
+        }
+        if label.contains(&b',') {
+            let message = format!(
+                "'{show}' are several labels, and a row can have only one; choose one for each row"
+            );
+            return Err(Problem::new(at, message));
+        }
+        let Ok(text) = std::str::from_utf8(label) else {
+            return Err(Problem::new(
+                at,
+                format!("the label '{show}' is not UTF-8; convert the file"),
+            ));
+        };
+        if text.parse().is_ok_and(|v: f64| !v.is_finite()) {
+            let message = format!("the label is '{show}'; labels must be finite: drop the line");
+            return Err(Problem::new(at, message));
+        }
+        labels.push(text);
+        Ok(())
+    }
+}
+
+fn parse_value<T: Scalar>(index: u64, value: &[u8], at: usize) -> Result<T, Problem> {
+    let problem = |what: &str| {
+        let message = format!(
+            "the value '{}' of index {index} is {what}; correct it",
+            shown(value)
+        );
+        Problem::new(at, message)
+    };
+    match text::parse::<T>(value) {
+        Some(number) if number.is_finite() => Ok(number),
+        Some(_) => Err(problem(&format!(
+            "not a finite number in {:?}",
+            T::PRECISION
+        ))),
+        None => Err(problem("not a number")),
+    }
+}
+
+fn refuse_duplicates(line: &[u8], at: usize) -> Result<(), Problem> {
+    let mut indices = Vec::new();
+    parse_line(line, at, &mut |index, _, _| {
+        indices.push(index);
+        Ok(())
+    })?;
+    indices.sort_unstable();
+    match indices.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(pair) => {
+            let message = format!("the index {} occurs twice; keep one", pair[0]);
+            Err(Problem::new(at, message))
+        }
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read_with(text: &str, options: &ReadOptions) -> Result<Dataset<f32>> {
+        let files = [(PathBuf::from("d"), text.as_bytes().to_vec())];
+        parse(&files, options).map(|mut all| all.remove(0))
+    }
+
+    fn read(text: &str) -> Dataset<f32> {
+        read_with(text, &ReadOptions::default()).unwrap()
+    }
+
+    fn message(text: &str) -> String {
+        read_with(text, &ReadOptions::default())
+            .unwrap_err()
+            .to_string()
+    }
+
+    #[test]
+    fn rows_are_made_dense() {
+        let data = read("\u{feff}# head\r\n+1 qid:3 1:0.5 3:-2 # note\r\n\r\n-1\n+1 3:1e1 2:2\n");
+        let expected = [[0.5, 0.0, -2.0], [0.0, 0.0, 0.0], [0.0, 2.0, 10.0]];
+        assert_eq!(data.features, Matrix::from_rows(&expected));
+        assert_eq!(data.index_base, Some(1));
+        let codes = data
+            .labels
+            .unwrap()
+            .codes_for(&["-1".into(), "+1".into()])
+            .unwrap();
+        assert_eq!(codes, [1, 0, 1]);
+    }
+
+    #[test]
+    fn an_index_0_sets_the_base() {
+        let data = read("1 0:5 1:6\n2 1:7\n");
+        assert_eq!(data.features, Matrix::from_rows(&[[5.0, 6.0], [0.0, 7.0]]));
+        assert_eq!(data.index_base, Some(0));
+        let base = |base| ReadOptions {
+            index_base: Some(base),
+            ..Default::default()
+        };
+        assert_eq!(
+            read_with("1 1:5\n", &base(0)).unwrap().features.row(0),
+            [0.0, 5.0]
+        );
+        let message = read_with("1 1:1\n1 0:5\n", &base(1))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            message.starts_with("d, line 2: there is an index 0"),
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn files_read_together_agree() {
+        let file = |name: &str, text: &str| (PathBuf::from(name), text.as_bytes().to_vec());
+        let files = [file("a", "1 1:5\n"), file("b", "1 0:6 3:7\n")];
+        let all = parse::<f32>(&files, &ReadOptions::default()).unwrap();
+        assert_eq!(all[0].features.row(0), [0.0, 5.0, 0.0, 0.0]);
+        assert_eq!(all[1].features.row(0), [6.0, 0.0, 0.0, 7.0]);
+    }
+
+    #[test]
+    fn a_model_sets_the_width() {
+        let options = ReadOptions {
+            n_features: Some(3),
+            ..Default::default()
+        };
+        assert_eq!(read_with("1 1:5\n", &options).unwrap().features.cols(), 3);
+        assert_eq!(read_with("1\n", &options).unwrap().features.cols(), 3);
+        let message = read_with("1 1:5\n1 4:5\n", &options)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            message.starts_with("d, line 2: the index 4 is feature 4, and the model has 3"),
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn files_without_labels_are_read() {
+        let data = read("1:5 2:6\n2:7\n");
+        assert!(data.labels.is_none());
+        assert_eq!(data.features, Matrix::from_rows(&[[5.0, 6.0], [0.0, 7.0]]));
+        assert!(
+            message("1:5\n1 1:5\n")
+                .starts_with("d, line 2: the line has the label '1', and the first")
+        );
+        assert!(message("1 1:5\n1:5\n").starts_with("d, line 2: the line has no label"));
+    }
+
+    #[test]
+    fn hostile_indices_do_not_allocate() {
+        assert!(message("1 4000000000:1\n").contains("needs 16.00 GB"));
+        assert!(message("1 18446744073709551614:1\n").contains("but the memory budget is 8.00 GB"));
+        assert!(message("1 18446744073709551615:1\n").contains("is not an index"));
+        assert!(message("1 99999999999999999999999:1\n").contains("is not an index"));
+        assert!(message("1 -1:1\n").contains("'-1' is not an index"));
+    }
+
+    #[test]
+    fn errors_name_the_line() {
+        assert!(
+            message("1 1:1\n1 1:x\n")
+                .starts_with("d, line 2: the value 'x' of index 1 is not a number")
+        );
+        assert!(
+            message("1 1:1\n1 1:nan\n")
+                .starts_with("d, line 2: the value 'nan' of index 1 is not a finite")
+        );
+        assert!(message("1 1:1e39\n").contains("not a finite number in F32"));
+        assert!(message("1 1:1 2\n").contains("'2' is not of the form index:value"));
+        assert!(message("1 2:1 1:1 2:3\n").contains("the index 2 occurs twice"));
+        assert!(message("1,2 1:1\n").contains("'1,2' are several labels"));
+        assert!(message("inf 1:1\n").contains("labels must be finite"));
+        assert!(message("# nothing\n").contains("there are no rows"));
+        assert!(message("1\n2\n").contains("no row has a feature"));
+    }
+
+    #[test]
+    fn the_first_rows_are_read_on_demand() {
+        let options = ReadOptions {
+            max_rows: Some(2),
+            ..Default::default()
+        };
+        let data = read_with("1 1:1\n# x\n2 1:2\n3 9:broken\n", &options).unwrap();
+        assert_eq!(data.features, Matrix::from_rows(&[[1.0], [2.0]]));
+    }
+}

@@ -1,0 +1,156 @@
+//! Which columns of a table are features, and which are labels.
+
+use std::path::Path;
+
+use crate::data::{Column, ReadOptions};
+use crate::error::Place;
+use crate::{Error, Result};
+
+/// What label columns are usually called.
+const LABEL_NAMES: [&str; 4] = ["label", "class", "target", "y"];
+
+/// Columns in the order in which a dataset has them, counted from 0.
+#[derive(Debug, PartialEq)]
+pub(super) struct Roles {
+    pub(super) features: Vec<usize>,
+    pub(super) labels: Vec<usize>,
+}
+
+/// Whether a column of this name is a label column.
+pub(super) fn is_label_name(name: &str) -> bool {
+    LABEL_NAMES
+        .iter()
+        .any(|label| name.eq_ignore_ascii_case(label))
+}
+
+/// Gives each column its role.
+pub(super) fn roles(
+    path: &Path,
+    width: usize,
+    names: Option<&[String]>,
+    options: &ReadOptions,
+) -> Result<Roles> {
+    if let (Some(names), Some(features)) = (names, &options.feature_names) {
+        return by_name(path, names, features, options);
+    }
+    let labels = if options.no_labels || options.n_features == Some(width) {
+        Vec::new()
+    } else if let Some(columns) = &options.labels {
+        chosen(path, width, names, columns)?
+    } else {
+        let named = names.and_then(|names| names.iter().position(|name| is_label_name(name)));
+        named.or(width.checked_sub(1)).into_iter().collect()
+    };
+    let features: Vec<usize> = (0..width)
+        .filter(|column| !labels.contains(column))
+        .collect();
+    let fail = |problem: String| Err(Error::file(path, Place::Whole, problem));
+    match options.n_features {
+        Some(expected) if expected != features.len() => fail(format!(
+            "the table has {width} columns, and the model needs {expected} features, with or \
+             without a label column; use data with the features of the model"
+        )),
+        _ if features.is_empty() => fail(format!(
+            "the table has {width} columns, and none is a feature; set the delimiter, or read it \
+             without labels"
+        )),
+        _ => Ok(Roles { features, labels }),
+    }
+}
+
+fn chosen(
+    path: &Path,
+    width: usize,
+    names: Option<&[String]>,
+    columns: &[Column],
+) -> Result<Vec<usize>> {
+    let fail = |problem: String| Err(Error::file(path, Place::Whole, problem));
+    let mut found: Vec<usize> = Vec::new();
+    for column in columns {
+        let at = match (column, names) {
+            (Column::Index(_), _) => column.place(width, path)?,
+            (Column::Name(name), Some(names)) => find(path, names, name)?,
+            (Column::Name(name), None) => {
+                return fail(format!(
+                    "there is no header to find the column '{name}' in; give its number"
+                ));
+            }
+        };
+        if found.contains(&at) {
+            return fail(format!(
+                "the label column {column} is chosen twice; choose it once"
+            ));
+        }
+        found.push(at);
+    }
+    Ok(found)
+}
+
+/// The column of this name, which must be the only one.
+fn find(path: &Path, names: &[String], wanted: &str) -> Result<usize> {
+    let mut found = (0..names.len()).filter(|&column| names[column] == wanted);
+    let problem = match (found.next(), found.next()) {
+        (Some(column), None) => return Ok(column),
+        (Some(_), Some(_)) => format!("two columns are named '{wanted}'; rename one"),
+        (None, _) => {
+            format!(
+                "there is no column '{wanted}' among {}; check its name",
+                listed(names)
+            )
+        }
+    };
+    Err(Error::file(path, Place::Whole, problem))
+}
+
+fn listed(names: &[String]) -> String {
+    const LISTED: usize = 20;
+    let more = if names.len() > LISTED { ", ..." } else { "" };
+    format!("{}{more}", names[..names.len().min(LISTED)].join(", "))
+}
+
+/// The features of a model, wherever they are. What is left is the label: what
+/// was chosen, or the column called so, or the only one.
+fn by_name(
+    path: &Path,
+    names: &[String],
+    wanted: &[String],
+    options: &ReadOptions,
+) -> Result<Roles> {
+    let features: Result<Vec<usize>> = wanted.iter().map(|name| find(path, names, name)).collect();
+    let features = features?;
+    let mut is_feature = vec![false; names.len()];
+    features
+        .iter()
+        .for_each(|&column| is_feature[column] = true);
+    let mut left: Vec<usize> = (0..names.len())
+        .filter(|&column| !is_feature[column])
+        .collect();
+    let labels = match &options.labels {
+        _ if left.is_empty() || options.no_labels => Vec::new(),
+        Some(columns) => chosen(path, names.len(), Some(names), columns)?,
+        None if left.len() == 1 => left.clone(),
+        None => left
+            .iter()
+            .copied()
+            .find(|&column| is_label_name(&names[column]))
+            .into_iter()
+            .collect(),
+    };
+    left.retain(|column| !labels.contains(column));
+    if let Some(&column) = left.first() {
+        let problem = format!(
+            "the column '{}' is neither a feature of the model nor the label; drop it, or choose \
+             the label column",
+            names[column]
+        );
+        return Err(Error::file(path, Place::Whole, problem));
+    }
+    if let Some(&column) = labels.iter().find(|&&column| is_feature[column]) {
+        let problem = format!(
+            "the label column '{}' is a feature of the model; choose another",
+            names[column]
+        );
+        return Err(Error::file(path, Place::Whole, problem));
+    }
+    Ok(Roles { features, labels })
+}

@@ -1,0 +1,284 @@
+//! Text tables: CSV and its relatives.
+//!
+//! [`sniff`] finds out what separates the columns and whether the first line
+//! names them; [`columns`] decides which are features and which labels; this
+//! file reads the rows, in chunks on all threads. Fields may be quoted. A file
+//! with quotes is read as one chunk, since a quoted field may hold line ends.
+
+mod columns;
+mod sniff;
+
+use std::ops::Range;
+use std::path::Path;
+
+use csv::ByteRecord;
+use rayon::prelude::*;
+
+use self::columns::Roles;
+use super::bytes::check_memory;
+use super::labels::Builder;
+use super::text::{self, Problem, shown};
+use super::{Dataset, ReadOptions};
+use crate::error::Place;
+use crate::linalg::{Matrix, Scalar};
+use crate::{Error, Result};
+
+/// The separator that stands for any run of spaces and tabs.
+const WHITESPACE: u8 = b' ';
+
+/// The rows of a table.
+pub(super) fn parse<T: Scalar>(
+    path: &Path,
+    bytes: &[u8],
+    options: &ReadOptions,
+) -> Result<Dataset<T>> {
+    let text = text::without_bom(bytes);
+    let delimiter = options.delimiter.unwrap_or_else(|| sniff::delimiter(text));
+    let sniffed = sniff::head(text, delimiter, options.header);
+    let width = sniffed.width;
+    let roles = columns::roles(path, width, sniffed.names.as_deref(), options)?;
+    let Some(start) = sniffed.first_row else {
+        let problem = "there are no rows; check how the file was written";
+        return Err(Error::file(path, Place::Whole, problem));
+    };
+
+    let quoted = text.contains(&b'"');
+    let end = match options.max_rows {
+        Some(rows) if !quoted => start + text::first_rows(&text[start..], rows, |_| true).len(),
+        _ => text.len(),
+    };
+    let chunks = if quoted {
+        vec![start..end]
+    } else {
+        let chunks = text::chunks(&text[start..end]).into_iter();
+        chunks
+            .map(|chunk| start + chunk.start..start + chunk.end)
+            .collect()
+    };
+    // A quoted line end makes two lines of a row: an upper bound then.
+    let rows = options.rows(text::lines(&text[start..end]).count());
+    check_memory::<T>(path, rows, roles.features.len(), options)?;
+
+    let reader = Reader {
+        text,
+        delimiter,
+        width,
+        names: sniffed.names.as_deref(),
+        roles: &roles,
+        max_rows: options.max_rows.unwrap_or(usize::MAX),
+    };
+    let parts: Vec<Result<_, Problem>> = chunks
+        .into_par_iter()
+        .map(|chunk| reader.read::<T>(chunk))
+        .collect();
+    let mut values = Vec::with_capacity(rows * roles.features.len());
+    let mut labels = Builder::new(roles.labels.len().max(1));
+    for part in parts {
+        // Each part is freed as soon as it is joined, so the values are never
+        // held twice.
+        let (part, part_labels) = part.map_err(|problem| problem.at(path, text))?;
+        values.extend_from_slice(&part);
+        labels.append(part_labels);
+    }
+    let rows = values.len() / roles.features.len();
+    let mut data = Dataset::new(path, Matrix::from_vec(rows, roles.features.len(), values));
+    let named = |columns: &[usize]| -> Option<Vec<String>> {
+        let names = sniffed.names.as_ref()?;
+        Some(
+            columns
+                .iter()
+                .map(|&column| names[column].clone())
+                .collect(),
+        )
+    };
+    data.feature_names = named(&roles.features);
+    if !roles.labels.is_empty() {
+        let names = named(&roles.labels).unwrap_or_default();
+        data.labels = Some(labels.finish().with_source(path, names));
+    }
+    Ok(data)
+}
+
+/// Calls `row` with each record of a part of the text and the byte where it
+/// starts, until it returns false. Blank lines are skipped.
+fn records<E>(
+    text: &[u8],
+    part: Range<usize>,
+    delimiter: u8,
+    mut row: impl FnMut(usize, &ByteRecord) -> Result<bool, E>,
+) -> Result<(), E> {
+    let bytes = &text[part.clone()];
+    let mut record = ByteRecord::new();
+    if delimiter == WHITESPACE {
+        for (at, line) in text::lines(bytes) {
+            record.clear();
+            let fields = line
+                .split(u8::is_ascii_whitespace)
+                .filter(|field| !field.is_empty());
+            fields.for_each(|field| record.push_field(field));
+            if !row(part.start + at, &record)? {
+                break;
+            }
+        }
+        return Ok(());
+    }
+    let mut reader = csv::ReaderBuilder::new()
+        .has_headers(false)
+        .flexible(true)
+        .delimiter(delimiter)
+        .from_reader(bytes);
+    // Reading bytes from memory into a flexible record cannot fail.
+    while reader.read_byte_record(&mut record).unwrap_or(false) {
+        if record.len() == 1 && record[0].trim_ascii().is_empty() {
+            continue;
+        }
+        let at = record
+            .position()
+            .map_or(0, |position| position.byte() as usize);
+        // The position may be that of blank lines before the record.
+        let blank = bytes[at..]
+            .iter()
+            .take_while(|byte| matches!(byte, b'\r' | b'\n'))
+            .count();
+        if !row(part.start + at + blank, &record)? {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// A field without the spaces around it, nor quotes that follow a space.
+fn clean(field: &[u8]) -> &[u8] {
+    let field = field.trim_ascii();
+    match field {
+        [b'"', inner @ .., b'"'] => inner,
+        _ => field,
+    }
+}
+
+struct Reader<'a> {
+    text: &'a [u8],
+    delimiter: u8,
+    width: usize,
+    names: Option<&'a [String]>,
+    roles: &'a Roles,
+    max_rows: usize,
+}
+
+impl Reader<'_> {
+    fn read<T: Scalar>(&self, part: Range<usize>) -> Result<(Vec<T>, Builder), Problem> {
+        let mut values = Vec::new();
+        let mut labels = Builder::new(self.roles.labels.len().max(1));
+        let mut rows = 0;
+        records(self.text, part, self.delimiter, |byte, record| {
+            if record.len() != self.width {
+                let message = format!(
+                    "the line has {} fields, and the first has {}; correct it, or set the delimiter",
+                    record.len(),
+                    self.width
+                );
+                return Err(Problem::new(byte, message));
+            }
+            for &column in &self.roles.features {
+                let field = clean(&record[column]);
+                match text::parse::<T>(field) {
+                    Some(value) if value.is_finite() => values.push(value),
+                    _ => return Err(self.bad_feature::<T>(byte, column, field)),
+                }
+            }
+            self.push_labels(byte, record, &mut labels)?;
+            rows += 1;
+            Ok(rows < self.max_rows)
+        })?;
+        Ok((values, labels))
+    }
+
+    fn push_labels(
+        &self,
+        byte: usize,
+        record: &ByteRecord,
+        labels: &mut Builder,
+    ) -> Result<(), Problem> {
+        let fail = |column, message: String| Err(self.problem(byte, column, message));
+        let mut numbers = Vec::new();
+        for &column in &self.roles.labels {
+            let field = clean(&record[column]);
+            let number = text::parse::<f64>(field);
+            if field.is_empty() || number.is_some_and(|value| !value.is_finite()) {
+                let what = if field.is_empty() {
+                    "empty".into()
+                } else {
+                    shown(field)
+                };
+                return fail(
+                    column,
+                    format!("the label is {what}; fill it in or drop the line"),
+                );
+            }
+            let Ok(text) = std::str::from_utf8(field) else {
+                let message = format!(
+                    "the label '{}' is not UTF-8; convert the file",
+                    shown(field)
+                );
+                return fail(column, message);
+            };
+            match (self.roles.labels.len(), number) {
+                (1, _) => labels.push(text),
+                (_, Some(number)) => numbers.push(number),
+                (n, None) => {
+                    let message = format!(
+                        "'{}' is not a number, and {n} label columns must be; correct it, or \
+                         choose one label column",
+                        shown(field)
+                    );
+                    return fail(column, message);
+                }
+            }
+        }
+        if self.roles.labels.len() > 1 {
+            labels.push_values(numbers);
+        }
+        Ok(())
+    }
+
+    fn bad_feature<T: Scalar>(&self, byte: usize, column: usize, field: &[u8]) -> Problem {
+        let show = shown(field);
+        let message = if field.is_empty() {
+            "the field is empty; fill it in or drop the line".to_string()
+        } else if text::parse::<f64>(field).is_some() {
+            format!(
+                "'{show}' is not a finite number in {:?}; replace it or drop the line",
+                T::PRECISION
+            )
+        } else if field.contains(&b',') && text::parse::<f64>(&decimal_point(field)).is_some() {
+            format!("'{show}' has a decimal comma; write numbers with a decimal point")
+        } else {
+            format!(
+                "'{show}' is not a number; encode the column as numbers, drop it, or choose it as \
+                 the label column"
+            )
+        };
+        self.problem(byte, column, message)
+    }
+
+    fn problem(&self, byte: usize, column: usize, message: String) -> Problem {
+        let name = self
+            .names
+            .map(|names| format!("column '{}': ", names[column]));
+        Problem {
+            byte,
+            field: Some(column),
+            message: format!("{}{message}", name.unwrap_or_default()),
+        }
+    }
+}
+
+fn decimal_point(field: &[u8]) -> Vec<u8> {
+    field
+        .iter()
+        .map(|&byte| if byte == b',' { b'.' } else { byte })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;
