@@ -14,6 +14,7 @@ pub mod data;
 pub mod error;
 pub mod kernel;
 pub mod linalg;
+pub mod memory;
 pub mod metrics;
 pub mod preprocess;
 pub mod random;

@@ -57,7 +57,7 @@ impl<T: Scalar> Followed<T> {
     }
 
     /// Scores of these weights, from scratch.
-    pub(super) fn evaluate(&mut self, system: &System<T>, w: &Bordered<T>) {
+    pub fn evaluate(&mut self, system: &System<T>, w: &Bordered<T>) {
         self.scores = self
             .cross
             .product(system.kernel(), system.samples(), &w.rows);
@@ -96,6 +96,11 @@ impl<T: Scalar> Followed<T> {
                 (squares / (n * values.cols().max(1) as f64)).sqrt()
             }
         }
+    }
+
+    /// What the rows should score.
+    pub fn truth(&self) -> &Truth {
+        &self.truth
     }
 
     /// Scores so far.

@@ -164,8 +164,8 @@ pub fn run<T: Scalar>(
     system: &System<T>,
     plan: &Plan,
     limits: &Limits,
-    mut test: Option<Followed<T>>,
-    mut validation: Option<Followed<T>>,
+    test: &mut Option<Followed<T>>,
+    validation: &mut Option<Followed<T>>,
     every: usize,
     observer: &mut dyn Observer,
 ) -> Result<Solution<T>> {
@@ -205,8 +205,8 @@ pub fn run<T: Scalar>(
         };
         let iteration = Iteration {
             iteration: number,
-            test_error: follow(&mut test),
-            validation_error: follow(&mut validation),
+            test_error: follow(test),
+            validation_error: follow(validation),
             seconds: start.elapsed().as_secs_f64(),
             relative_change: step.relative_change,
             residual: solver.residual(),

@@ -338,8 +338,8 @@ fn the_followed_error_is_that_of_the_weights() {
                 &system,
                 &plan,
                 &limits(7),
-                Some(follow()),
-                None,
+                &mut Some(follow()),
+                &mut None,
                 1,
                 &mut Silent,
             )
@@ -370,7 +370,7 @@ fn runs_end_for_the_reason_they_say() {
     let system = problem::<f64>(100, 5, 2, KERNELS[2], 2.0);
     let plan = plan(Method::Mp, 30, 1);
     let run = |limits: Limits, observer: &mut dyn Observer| {
-        run(&system, &plan, &limits, None, None, 0, observer).unwrap()
+        run(&system, &plan, &limits, &mut None, &mut None, 0, observer).unwrap()
     };
     let many = limits(500);
     assert_eq!(run(limits(3), &mut Silent).stopped, Stopped::Iterations);
@@ -395,7 +395,7 @@ fn runs_end_for_the_reason_they_say() {
         tolerance: 1e-6,
         ..many
     };
-    let solved = super::run(&system, &whole, &limits, None, None, 0, &mut Silent).unwrap();
+    let solved = super::run(&system, &whole, &limits, &mut None, &mut None, 0, &mut Silent).unwrap();
     assert_eq!((solved.stopped, solved.iterations), (Stopped::Tolerance, 1));
     assert!(solved.residual.unwrap().relative <= 1e-6);
     let brief = run(
@@ -424,8 +424,8 @@ fn patience_keeps_the_best_weights() {
         &system,
         &plan,
         &limits,
-        None,
-        Some(validation),
+        &mut None,
+        &mut Some(validation),
         1,
         &mut Silent,
     )
@@ -442,7 +442,7 @@ fn patience_keeps_the_best_weights() {
 fn bad_parameters_are_refused_with_their_value() {
     let system = problem::<f64>(10, 2, 1, KERNELS[2], 1.0);
     let refused = |plan: Plan, limits: Limits| {
-        let result = run(&system, &plan, &limits, None, None, 0, &mut Silent);
+        let result = run(&system, &plan, &limits, &mut None, &mut None, 0, &mut Silent);
         result.map(|_| ()).unwrap_err().to_string()
     };
     assert!(refused(plan(Method::Mp, 12, 1), limits(1)).contains("block-size = 12"));

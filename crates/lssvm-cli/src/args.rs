@@ -1,0 +1,258 @@
+//! What can be typed, and the help that teaches it.
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+use lssvm::data::{Column, Format, ImageShape, Task};
+use lssvm::kernel::{Gamma, KernelName};
+use lssvm::linalg::Precision;
+use lssvm::memory::Size;
+use lssvm::preprocess::PipelineSpec;
+use lssvm::solve::Method;
+
+const AFTER_HELP: &str = "\
+Examples:
+  lssvm train data/mnist --model mnist.lssvm        train on a folder with a test part
+  lssvm train flowers.csv --label species --model flowers.lssvm --validation 0.2
+  lssvm predict flowers.lssvm new.csv               one prediction a line
+  lssvm evaluate mnist.lssvm data/mnist             error rate and confusion matrix
+  lssvm inspect mnist.lssvm                         what a model is made of";
+
+/// Kernel least-squares support vector machines for large data on ordinary
+/// machines: classification and regression.
+#[derive(Debug, Parser)]
+#[command(name = "lssvm", version, after_help = AFTER_HELP, max_term_width = 100)]
+pub struct Args {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Train a model on a file or a folder
+    Train(Box<TrainArgs>),
+    /// Predict classes or values for the rows of a file
+    Predict(PredictArgs),
+    /// Compare predictions with the labels of a file
+    Evaluate(EvaluateArgs),
+    /// Show what a model is made of
+    Inspect(InspectArgs),
+    /// Measure this machine: the parts of a training step against bare matrix products
+    Bench(BenchArgs),
+    /// Print a completion script, e.g. lssvm completions bash > ~/.local/share/bash-completion/completions/lssvm
+    Completions {
+        /// The shell to complete in
+        shell: clap_complete::Shell,
+    },
+}
+
+/// How files are read.
+#[derive(Debug, Clone, Default, clap::Args)]
+#[command(next_help_heading = "Reading files")]
+pub struct ReadArgs {
+    /// idx, cifar10, libsvm, csv, npy or npz [default: recognised from the content]
+    #[arg(long)]
+    pub format: Option<Format>,
+    /// Label column by name or number (1 is the first, -1 the last); several, with commas, are the
+    /// targets of a multi-output regression [default: label, class, target or y, else the last]
+    #[arg(long, value_delimiter = ',', allow_hyphen_values = true)]
+    pub label: Option<Vec<Column>>,
+    /// Whether the first line of a CSV file names the columns [default: guessed]
+    #[arg(long)]
+    pub header: Option<bool>,
+    /// What separates the columns of a CSV file, e.g. ';' or '\t' [default: guessed]
+    #[arg(long)]
+    pub delimiter: Option<String>,
+    /// Index of the first feature in LIBSVM text, 0 or 1 [default: 0 if a 0 occurs, else 1]
+    #[arg(long)]
+    pub index_base: Option<u32>,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct TrainArgs {
+    /// A data file (IDX, CIFAR-10, LIBSVM, CSV, NPY, NPZ, also gzipped), or a folder with MNIST's or
+    /// CIFAR-10's files or train.* and test.*
+    pub data: Option<PathBuf>,
+    /// Where the model goes
+    #[arg(long, short)]
+    pub model: Option<PathBuf>,
+    /// Test data: their error is followed and reported, and decides nothing
+    #[arg(long)]
+    pub test: Option<PathBuf>,
+    /// Share of the training rows (0.1), or a file, whose error chooses the iteration
+    #[arg(long)]
+    pub validation: Option<String>,
+    /// A TOML file with any of these options; the command line comes first
+    #[arg(long)]
+    pub config: Option<PathBuf>,
+    /// Write results as JSON to this file (- for the terminal)
+    #[arg(long)]
+    pub json: Option<PathBuf>,
+    /// Print the effective configuration as TOML and stop
+    #[arg(long)]
+    pub print_config: bool,
+
+    /// classification or regression [default: decided by the labels]
+    #[arg(long, help_heading = "What to learn")]
+    pub task: Option<Task>,
+    /// Use the first N training rows only
+    #[arg(long, value_name = "N", help_heading = "What to learn")]
+    pub train_rows: Option<usize>,
+    /// Shape of the image that a row is: 28x28, 3x32x32 [default: from the data]
+    #[arg(long, help_heading = "What to learn")]
+    pub image_shape: Option<ImageShape>,
+    /// Steps applied to the features, with commas: center, unit-norm, window, fourier, standardize,
+    /// min-max; parameters follow colons (window:c=0.004,fourier:exponent=1:transform=2d); none for
+    /// none [default: center,unit-norm for images, standardize for tables]
+    #[arg(long, value_name = "STEPS", help_heading = "What to learn")]
+    pub preprocess: Option<PipelineSpec>,
+
+    /// linear, poly, rbf, laplacian or sigmoid [default: poly for images, rbf for tables]
+    #[arg(long, help_heading = "Kernel and regularisation")]
+    pub kernel: Option<KernelName>,
+    /// Kernel coefficient: a number, scale (1 / (features × variance)) or auto (1 / features)
+    /// [default: scale]
+    #[arg(long, help_heading = "Kernel and regularisation")]
+    pub gamma: Option<Gamma>,
+    /// Constant term of poly and sigmoid [default: 0]
+    #[arg(long, allow_hyphen_values = true, help_heading = "Kernel and regularisation")]
+    pub coef0: Option<f64>,
+    /// Power of poly [default: 4]
+    #[arg(long, help_heading = "Kernel and regularisation")]
+    pub degree: Option<u32>,
+    /// Regularisation weight: larger follows the data more closely [default: 1e4 for images, 10 for
+    /// tables]
+    #[arg(long, short, allow_hyphen_values = true, help_heading = "Kernel and regularisation")]
+    pub c: Option<f64>,
+
+    /// exact, mp, kaczmarz, kaczmarz-mp or nystrom [default: exact up to 15,000 rows that fit, else mp]
+    #[arg(long, help_heading = "Method")]
+    pub method: Option<Method>,
+    /// J, the training rows of a block [default: a tenth of the rows, at most 2000]
+    #[arg(long, value_name = "J", help_heading = "Method")]
+    pub block_size: Option<usize>,
+    /// Most iterations [default: two passes over the data; 6 for nystrom]
+    #[arg(long, short, help_heading = "Method")]
+    pub iterations: Option<usize>,
+    /// Most seconds; the iteration that passes it is finished
+    #[arg(long, value_name = "SECONDS", help_heading = "Method")]
+    pub time: Option<f64>,
+    /// Stop at this relative residual, or when the weights change less than this in a whole pass
+    /// [default: 1e-4]
+    #[arg(long, help_heading = "Method")]
+    pub tolerance: Option<f64>,
+    /// Stop when the validation error has not improved for so many iterations
+    #[arg(long, help_heading = "Method")]
+    pub patience: Option<usize>,
+    /// Average the weights of S runs with different seeds
+    #[arg(long, value_name = "S", help_heading = "Method")]
+    pub averages: Option<usize>,
+    /// Follow test and validation error every so many iterations; 0: only at the end [default: 1]
+    #[arg(long, value_name = "EVERY", help_heading = "Method")]
+    pub follow: Option<usize>,
+
+    /// Seed of everything random [default: 1]
+    #[arg(long, help_heading = "Machine")]
+    pub seed: Option<u64>,
+    /// Number of threads [default: all cores]
+    #[arg(long, short, help_heading = "Machine")]
+    pub threads: Option<usize>,
+    /// Most memory to use: 8G, 2500M [default: three quarters of what is free]
+    #[arg(long, help_heading = "Machine")]
+    pub memory: Option<Size>,
+    /// f32 or f64 [default: f32]
+    #[arg(long, value_parser = precision, help_heading = "Machine")]
+    pub precision: Option<Precision>,
+
+    #[command(flatten)]
+    pub read: ReadArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct PredictArgs {
+    /// The model
+    pub model: PathBuf,
+    /// Rows to predict: any format that train reads; labels are not needed
+    pub data: PathBuf,
+    /// Where the predictions go [default: the terminal]
+    #[arg(long, short)]
+    pub output: Option<PathBuf>,
+    /// Write a CSV table with the score of each class (or output)
+    #[arg(long, conflicts_with = "probabilities")]
+    pub scores: bool,
+    /// Write a CSV table with the softmax probability of each class
+    #[arg(long)]
+    pub probabilities: bool,
+    /// Write JSON: one object a row
+    #[arg(long)]
+    pub json: bool,
+    /// Number of threads [default: all cores]
+    #[arg(long, short)]
+    pub threads: Option<usize>,
+    #[command(flatten)]
+    pub read: ReadArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct EvaluateArgs {
+    /// The model
+    pub model: PathBuf,
+    /// Rows with labels; of a folder, its test part
+    pub data: PathBuf,
+    /// Write results as JSON to this file (- for the terminal)
+    #[arg(long)]
+    pub json: Option<PathBuf>,
+    /// Number of threads [default: all cores]
+    #[arg(long, short)]
+    pub threads: Option<usize>,
+    #[command(flatten)]
+    pub read: ReadArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct InspectArgs {
+    /// The model
+    pub model: PathBuf,
+    /// Print everything as JSON
+    #[arg(long, conflicts_with = "config")]
+    pub json: bool,
+    /// Print the configuration it was trained with as TOML, for train --config
+    #[arg(long)]
+    pub config: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct BenchArgs {
+    /// N, training rows
+    #[arg(long, default_value_t = 60_000)]
+    pub rows: usize,
+    /// M, features
+    #[arg(long, default_value_t = 784)]
+    pub features: usize,
+    /// K, classes
+    #[arg(long, default_value_t = 10)]
+    pub outputs: usize,
+    /// J, rows of a block
+    #[arg(long, default_value_t = 2_000)]
+    pub block_size: usize,
+    /// Rows to predict
+    #[arg(long, default_value_t = 10_000)]
+    pub queries: usize,
+    /// Repetitions; the best counts
+    #[arg(long, default_value_t = 3)]
+    pub repeat: usize,
+    /// Number of threads [default: all cores]
+    #[arg(long, short)]
+    pub threads: Option<usize>,
+    /// Write results as JSON to this file (- for the terminal)
+    #[arg(long)]
+    pub json: Option<PathBuf>,
+}
+
+fn precision(text: &str) -> Result<Precision, String> {
+    match text {
+        "f32" => Ok(Precision::F32),
+        "f64" => Ok(Precision::F64),
+        _ => Err("must be f32 or f64".to_string()),
+    }
+}

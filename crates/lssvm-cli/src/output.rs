@@ -1,0 +1,100 @@
+//! What the program writes: results to standard output, complaints and
+//! progress to standard error, files under a temporary name until complete.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use console::style;
+use lssvm::Error;
+use lssvm::train::Evaluation;
+use serde::Serialize;
+
+/// One clear line.
+#[expect(clippy::print_stderr, reason = "this is where the program speaks")]
+pub fn complain(error: &anyhow::Error) {
+    let message = format!("{error:#}").replace('\n', " ");
+    eprintln!("{} {message}", style("error:").for_stderr().red().bold());
+}
+
+/// A line of the result.
+#[expect(clippy::print_stdout, reason = "this is where the program speaks")]
+pub fn say(line: impl std::fmt::Display) {
+    // A closed pipe ends the program quietly, not with a panic.
+    let _ = writeln!(io::stdout(), "{line}");
+}
+
+/// A remark beside the result.
+#[expect(clippy::print_stderr, reason = "this is where the program speaks")]
+pub fn remark(line: impl std::fmt::Display) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
+/// A name and its value, aligned.
+pub fn fact(name: &str, value: impl std::fmt::Display) {
+    say(format!("{} {value}", style(format!("{name:<14}")).dim()));
+}
+
+/// Writes JSON to a file, or to standard output for `-`.
+pub fn json(path: &Path, value: &impl Serialize) -> anyhow::Result<()> {
+    let text = serde_json::to_string_pretty(value)?;
+    if path == Path::new("-") {
+        say(text);
+        return Ok(());
+    }
+    whole(path, |file| {
+        file.write_all(text.as_bytes())?;
+        file.write_all(b"\n")
+    })
+}
+
+/// Writes a file under a temporary name and renames it when it is complete.
+pub fn whole(
+    path: &Path,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> anyhow::Result<()> {
+    let failed = |e| Error::io(path, "write the file", e);
+    let folder = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let mut file = tempfile::Builder::new()
+        .prefix(".lssvm-")
+        .tempfile_in(folder)
+        .map_err(failed)?;
+    {
+        let mut buffered = io::BufWriter::new(&mut file);
+        write(&mut buffered).map_err(failed)?;
+        buffered.flush().map_err(failed)?;
+    }
+    make_readable(file.as_file()).map_err(failed)?;
+    file.as_file().sync_all().map_err(failed)?;
+    file.persist(path).map_err(|e| failed(e.error))?;
+    Ok(())
+}
+
+/// Temporary files are private; results are as open as other files.
+fn make_readable(file: &std::fs::File) -> io::Result<()> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        file.set_permissions(std::fs::Permissions::from_mode(0o644))?;
+    }
+    let _ = file;
+    Ok(())
+}
+
+/// The result of a comparison, in a few lines.
+pub fn evaluation(name: &str, evaluation: &Evaluation) {
+    if let (Some(error), Some((low, high))) =
+        (evaluation.error_percent, evaluation.error_percent_interval)
+    {
+        let error = style(format!("{error:.2} %")).bold();
+        let rows = evaluation.rows;
+        fact(name, format!("{error} wrong of {rows} rows (95 %: {low:.2} to {high:.2} %)"));
+    }
+    if let Some(scores) = &evaluation.regression {
+        let rmse = style(format!("{:.5}", scores.rmse)).bold();
+        let (mae, r2, rows) = (scores.mae, scores.r2, evaluation.rows);
+        fact(name, format!("RMSE {rmse}, MAE {mae:.5}, R² {r2:.4} on {rows} rows"));
+    }
+}

@@ -1,0 +1,129 @@
+//! Shows how far a run has come, and lets Ctrl-C end it well.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use lssvm::error::Bytes;
+use lssvm::solve::{Flow, Iteration, Observer};
+use lssvm::train::{Effective, Watcher};
+
+use crate::output::remark;
+
+/// What a shell reports for a program that Ctrl-C ended.
+const INTERRUPTED: i32 = 130;
+
+/// Whether Ctrl-C was pressed. A signal handler has no other way to speak.
+static ASKED_TO_STOP: AtomicBool = AtomicBool::new(false);
+
+/// The first Ctrl-C asks to stop after the iteration, the second stops at once.
+pub fn catch_interrupts() {
+    static ONCE: OnceLock<()> = OnceLock::new();
+    ONCE.get_or_init(|| {
+        // Without a handler Ctrl-C ends the program, which is no loss.
+        let _ = ctrlc::set_handler(|| {
+            if ASKED_TO_STOP.swap(true, Ordering::SeqCst) {
+                std::process::exit(INTERRUPTED);
+            }
+            remark("\nstopping after this iteration; Ctrl-C again stops at once");
+        });
+    });
+}
+
+pub fn was_interrupted() -> bool {
+    ASKED_TO_STOP.load(Ordering::SeqCst)
+}
+
+/// A line that turns while something runs; nothing when piped.
+pub fn spinner(message: String) -> ProgressBar {
+    let bar = ProgressBar::new_spinner().with_message(message);
+    bar.enable_steady_tick(Duration::from_millis(120));
+    bar
+}
+
+/// The progress of a training run on a terminal.
+pub struct Progress {
+    bar: ProgressBar,
+    classes: bool,
+    steps: u64,
+}
+
+/// Parts of a bar for a run of a single long step.
+const PARTS: u64 = 1000;
+
+impl Progress {
+    pub fn new(classes: bool) -> Self {
+        Self {
+            bar: ProgressBar::hidden(),
+            classes,
+            steps: 1,
+        }
+    }
+
+    pub fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+
+    fn error(&self, name: &str, error: Option<f64>) -> String {
+        match error {
+            Some(error) if self.classes => format!("{name} {:.2} %  ", 100.0 * error),
+            Some(error) => format!("{name} RMSE {error:.5}  "),
+            None => String::new(),
+        }
+    }
+}
+
+impl Observer for Progress {
+    fn iteration(&mut self, iteration: &Iteration) -> Flow {
+        let residual = iteration.residual.map(|r| {
+            let about = if r.exact { "" } else { "about " };
+            format!("residual {about}{:.2e}", r.relative)
+        });
+        let test = self.error("test", iteration.test_error);
+        let validation = self.error("validation", iteration.validation_error);
+        let residual = residual.unwrap_or_default();
+        self.bar.set_message(format!("{test}{validation}{residual}"));
+        self.bar.set_position(iteration.iteration as u64 * PARTS);
+        flow()
+    }
+
+    fn progress(&mut self, done: f64) -> Flow {
+        self.bar.set_position((done * PARTS as f64) as u64);
+        flow()
+    }
+}
+
+fn flow() -> Flow {
+    match was_interrupted() {
+        true => Flow::Stop,
+        false => Flow::Continue,
+    }
+}
+
+impl Watcher for Progress {
+    fn begin(&mut self, config: &Effective, [n, m, k]: [usize; 3], planned_bytes: u64) {
+        remark(format!(
+            "{n} rows, {m} features, {k} outputs; {} with c = {}; {} kernel; {} in {} threads; up to {}",
+            config.method,
+            config.c,
+            config.kernel,
+            match config.precision {
+                lssvm::linalg::Precision::F32 => "f32",
+                lssvm::linalg::Precision::F64 => "f64",
+            },
+            config.threads,
+            Bytes(planned_bytes),
+        ));
+        self.steps = config.iterations as u64;
+        let template = if config.method.is_iterative() {
+            "{bar:24} {prefix}  {msg}  {elapsed}, {eta} left"
+        } else {
+            "{bar:24} {percent} %  {elapsed}, {eta} left"
+        };
+        let style = ProgressStyle::with_template(template);
+        let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
+        self.bar = ProgressBar::new(self.steps * PARTS).with_style(style);
+        self.bar.enable_steady_tick(Duration::from_millis(250));
+    }
+}

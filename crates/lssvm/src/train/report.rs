@@ -1,0 +1,192 @@
+//! What a training run or an evaluation has to say, for people and machines.
+
+use serde::Serialize;
+
+use super::Effective;
+use crate::linalg::{Matrix, Scalar};
+use crate::metrics::{ClassScores, Confusion, RegressionScores};
+use crate::model::argmax;
+use crate::solve::{Iteration, PhaseReport, Solution, Stopped, Truth};
+use crate::{Error, Result};
+
+/// How well scores agree with the truth.
+#[derive(Debug, Clone, Serialize)]
+pub struct Evaluation {
+    /// Rows that were scored.
+    pub rows: usize,
+    /// Share of wrong classes, in percent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_percent: Option<f64>,
+    /// 95 % confidence interval of it (Wilson).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_percent_interval: Option<(f64, f64)>,
+    /// Precision and recall of each class.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub classes: Option<Vec<ClassScores>>,
+    /// True classes in rows, predicted ones in columns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub confusion: Option<Confusion>,
+    /// Errors of predicted values.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub regression: Option<RegressionScores>,
+}
+
+impl Evaluation {
+    /// Compares scores with what they should be.
+    pub fn new<T: Scalar>(scores: &Matrix<T>, truth: &Truth, names: &[String]) -> Result<Self> {
+        if scores.rows() == 0 {
+            return Err(Error::Data("there are no rows to evaluate on".into()));
+        }
+        let mut evaluation = Self {
+            rows: scores.rows(),
+            error_percent: None,
+            error_percent_interval: None,
+            classes: None,
+            confusion: None,
+            regression: None,
+        };
+        match truth {
+            Truth::Classes(codes) => {
+                let confusion = Confusion::new(names.to_vec(), codes, &argmax(scores))?;
+                let (low, high) = confusion.error_interval();
+                evaluation.error_percent = Some(confusion.error_percent());
+                evaluation.error_percent_interval = Some((100.0 * low, 100.0 * high));
+                evaluation.classes = Some(confusion.per_class());
+                evaluation.confusion = Some(confusion);
+            }
+            Truth::Values(values) => {
+                let scores = scores.cast::<f64>();
+                evaluation.regression = Some(RegressionScores::new(values.view(), scores.view())?);
+            }
+        }
+        Ok(evaluation)
+    }
+}
+
+/// One line of the history, as machines read it.
+#[derive(Debug, Clone, Serialize)]
+pub struct HistoryLine {
+    /// From 1 on.
+    pub iteration: usize,
+    /// Since the start of the run.
+    pub seconds: f64,
+    /// On the test part.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_percent: Option<f64>,
+    /// On the test part, for regression.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rmse: Option<f64>,
+    /// On the validation part.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub validation_error_percent: Option<f64>,
+    /// On the validation part, for regression.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub validation_rmse: Option<f64>,
+    /// ‖Z − ΘW‖ / ‖Z‖, exact or estimated.
+    pub relative_residual: Option<f64>,
+    /// ‖change of W‖ / ‖W‖
+    pub relative_change: f64,
+}
+
+impl HistoryLine {
+    /// `classes`: whether errors are shares of wrong classes.
+    pub fn new(iteration: &Iteration, classes: bool) -> Self {
+        let percent = |error: Option<f64>| error.filter(|_| classes).map(|e| 100.0 * e);
+        let rmse = |error: Option<f64>| error.filter(|_| !classes);
+        Self {
+            iteration: iteration.iteration,
+            seconds: iteration.seconds,
+            error_percent: percent(iteration.test_error),
+            rmse: rmse(iteration.test_error),
+            validation_error_percent: percent(iteration.validation_error),
+            validation_rmse: rmse(iteration.validation_error),
+            relative_residual: iteration.residual.map(|r| r.relative),
+            relative_change: iteration.relative_change,
+        }
+    }
+}
+
+/// What a training run ended with.
+#[derive(Debug, Clone, Serialize)]
+pub struct Report {
+    /// On the test part, if there is one.
+    #[serde(flatten)]
+    pub test: Option<Evaluation>,
+    /// On the validation part, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub validation: Option<Evaluation>,
+    /// Wall time of the training, preprocessing and following included.
+    pub seconds: f64,
+    /// Iterations made.
+    pub iterations: usize,
+    /// The iteration whose weights the model has.
+    pub best_iteration: usize,
+    /// Why it ended.
+    pub stopped: Stopped,
+    /// ‖Z − ΘW‖ / ‖Z‖ of the model's weights.
+    pub relative_residual: Option<f64>,
+    /// False if that is an estimate from one block of rows.
+    pub relative_residual_exact: bool,
+    /// The largest value that had to be added to a diagonal.
+    pub jitter: f64,
+    /// Where the time went.
+    pub phases: Vec<PhaseReport>,
+    /// Every iteration.
+    pub history: Vec<HistoryLine>,
+    /// Memory the run was expected to need at most, in bytes.
+    pub planned_memory_bytes: u64,
+    /// The most memory the process ever held, in bytes.
+    pub peak_memory_bytes: Option<u64>,
+    /// Training rows, features after preprocessing, and outputs.
+    pub shape: [usize; 3],
+    /// The settings that were used.
+    pub config: Effective,
+}
+
+impl Report {
+    /// The part that is saved in the model: without the long lists.
+    pub fn summary(&self) -> serde_json::Value {
+        let test = self.test.as_ref();
+        serde_json::json!({
+            "seconds": self.seconds,
+            "iterations": self.iterations,
+            "best_iteration": self.best_iteration,
+            "stopped": self.stopped,
+            "relative_residual": self.relative_residual,
+            "relative_residual_exact": self.relative_residual_exact,
+            "jitter": self.jitter,
+            "test_error_percent": test.and_then(|t| t.error_percent),
+            "test_rmse": test.and_then(|t| t.regression.as_ref()).map(|r| r.rmse),
+        })
+    }
+
+    pub(super) fn new<T: Scalar>(
+        solution: &Solution<T>,
+        config: Effective,
+        classes: bool,
+        shape: [usize; 3],
+        planned_memory_bytes: u64,
+    ) -> Self {
+        Self {
+            test: None,
+            validation: None,
+            seconds: solution.seconds,
+            iterations: solution.iterations,
+            best_iteration: solution.best_iteration,
+            stopped: solution.stopped,
+            relative_residual: solution.residual.map(|r| r.relative),
+            relative_residual_exact: solution.residual.is_some_and(|r| r.exact),
+            jitter: solution.jitter,
+            phases: solution.phases.clone(),
+            history: solution
+                .history
+                .iter()
+                .map(|i| HistoryLine::new(i, classes))
+                .collect(),
+            planned_memory_bytes,
+            peak_memory_bytes: None,
+            shape,
+            config,
+        }
+    }
+}
