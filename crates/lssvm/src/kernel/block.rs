@@ -48,6 +48,11 @@ impl<T: Scalar> Samples<T> {
         self.len() == 0
     }
 
+    /// Whether they were prepared for `kernel`, or for one that needs the same.
+    pub fn fits(&self, kernel: &Kernel) -> bool {
+        !kernel.needs_norms() || self.squared_norms.len() == self.len()
+    }
+
     /// A view of all rows.
     pub fn view(&self) -> SamplesRef<'_, T> {
         self.range(0, self.len())
