@@ -14,6 +14,7 @@ pub mod error;
 pub mod kernel;
 pub mod linalg;
 pub mod metrics;
+pub mod model;
 pub mod preprocess;
 pub mod system;
 
