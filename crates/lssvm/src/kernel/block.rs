@@ -254,9 +254,9 @@ impl<T: Scalar> Job for Distances<'_, T> {
                 let sums = unsafe { distances::<T, A, TOGETHER>(x, z) };
                 out[j..j + TOGETHER].copy_from_slice(&sums);
             }
-            for j in whole..self.z.rows() {
+            for (j, out) in out.iter_mut().enumerate().skip(whole) {
                 // SAFETY: this is `run`, for its own `A`.
-                [out[j]] = unsafe { distances::<T, A, 1>(x, [self.z.row(j)]) };
+                [*out] = unsafe { distances::<T, A, 1>(x, [self.z.row(j)]) };
             }
         }
     }
