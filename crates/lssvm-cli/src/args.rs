@@ -115,14 +115,23 @@ pub struct TrainArgs {
     #[arg(long, help_heading = "Kernel and regularisation")]
     pub gamma: Option<Gamma>,
     /// Constant term of poly and sigmoid [default: 0]
-    #[arg(long, allow_hyphen_values = true, help_heading = "Kernel and regularisation")]
+    #[arg(
+        long,
+        allow_hyphen_values = true,
+        help_heading = "Kernel and regularisation"
+    )]
     pub coef0: Option<f64>,
     /// Power of poly [default: 4]
     #[arg(long, help_heading = "Kernel and regularisation")]
     pub degree: Option<u32>,
     /// Regularisation weight: larger follows the data more closely [default: 1e4 for images, 10 for
     /// tables]
-    #[arg(long, short, allow_hyphen_values = true, help_heading = "Kernel and regularisation")]
+    #[arg(
+        long,
+        short,
+        allow_hyphen_values = true,
+        help_heading = "Kernel and regularisation"
+    )]
     pub c: Option<f64>,
 
     /// exact, mp, kaczmarz, kaczmarz-mp or nystrom [default: exact up to 15,000 rows that fit, else mp]

@@ -31,10 +31,7 @@ fn main() -> ExitCode {
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             output::complain(&error);
-            let parameter = matches!(
-                error.downcast_ref(),
-                Some(lssvm::Error::Parameter { .. })
-            );
+            let parameter = matches!(error.downcast_ref(), Some(lssvm::Error::Parameter { .. }));
             ExitCode::from(if parameter { WRONG_USAGE } else { FAILURE })
         }
     }

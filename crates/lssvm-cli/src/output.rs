@@ -90,11 +90,17 @@ pub fn evaluation(name: &str, evaluation: &Evaluation) {
     {
         let error = style(format!("{error:.2} %")).bold();
         let rows = evaluation.rows;
-        fact(name, format!("{error} wrong of {rows} rows (95 %: {low:.2} to {high:.2} %)"));
+        fact(
+            name,
+            format!("{error} wrong of {rows} rows (95 %: {low:.2} to {high:.2} %)"),
+        );
     }
     if let Some(scores) = &evaluation.regression {
         let rmse = style(format!("{:.5}", scores.rmse)).bold();
         let (mae, r2, rows) = (scores.mae, scores.r2, evaluation.rows);
-        fact(name, format!("RMSE {rmse}, MAE {mae:.5}, R² {r2:.4} on {rows} rows"));
+        fact(
+            name,
+            format!("RMSE {rmse}, MAE {mae:.5}, R² {r2:.4} on {rows} rows"),
+        );
     }
 }

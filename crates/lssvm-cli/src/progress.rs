@@ -83,7 +83,8 @@ impl Observer for Progress {
         let test = self.error("test", iteration.test_error);
         let validation = self.error("validation", iteration.validation_error);
         let residual = residual.unwrap_or_default();
-        self.bar.set_message(format!("{test}{validation}{residual}"));
+        self.bar
+            .set_message(format!("{test}{validation}{residual}"));
         self.bar.set_position(iteration.iteration as u64 * PARTS);
         flow()
     }

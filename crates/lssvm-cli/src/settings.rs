@@ -49,7 +49,15 @@ struct FileOptions {
 }
 
 const FILE_KEYS: [&str; 10] = [
-    "data", "model", "test", "validation", "json", "format", "label", "header", "delimiter",
+    "data",
+    "model",
+    "test",
+    "validation",
+    "json",
+    "format",
+    "label",
+    "header",
+    "delimiter",
     "index-base",
 ];
 
@@ -146,8 +154,8 @@ impl TrainSettings {
 
 /// Splits a TOML file into the program's part and the library's.
 fn read_config(path: &Path) -> anyhow::Result<(FileOptions, Config)> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|e| Error::io(path, "read the configuration", e))?;
+    let text =
+        std::fs::read_to_string(path).map_err(|e| Error::io(path, "read the configuration", e))?;
     let mut table: toml::Table = parse(path, &text)?;
     let mut own = toml::Table::new();
     for key in FILE_KEYS {
@@ -171,7 +179,11 @@ fn parse<D: DeserializeOwned>(path: &Path, text: &str) -> anyhow::Result<D> {
 fn wrong(path: &Path, error: &toml::de::Error) -> Error {
     // The message of an unknown key lists the known ones on the same line.
     let message = error.message().replace('\n', " ");
-    Error::file(path, Place::Whole, format!("{message}; see lssvm train --help"))
+    Error::file(
+        path,
+        Place::Whole,
+        format!("{message}; see lssvm train --help"),
+    )
 }
 
 /// How files are read, without a model's expectations.

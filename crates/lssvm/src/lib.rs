@@ -16,9 +16,11 @@ pub mod kernel;
 pub mod linalg;
 pub mod memory;
 pub mod metrics;
+pub mod model;
 pub mod preprocess;
 pub mod random;
 pub mod solve;
 pub mod system;
+pub mod train;
 
 pub use error::{Error, Result};

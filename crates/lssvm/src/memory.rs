@@ -37,7 +37,9 @@ impl FromStr for Size {
             Error::parameter("memory", text, requirement)
         };
         let trimmed = text.trim();
-        let end = trimmed.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(trimmed.len());
+        let end = trimmed
+            .find(|c: char| c.is_ascii_alphabetic())
+            .unwrap_or(trimmed.len());
         let (number, unit) = trimmed.split_at(end);
         let number: f64 = number.trim().parse().map_err(|_| wrong())?;
         let unit = unit.to_ascii_lowercase();

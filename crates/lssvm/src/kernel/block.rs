@@ -48,6 +48,11 @@ impl<T: Scalar> Samples<T> {
         self.len() == 0
     }
 
+    /// Whether they were prepared for `kernel`, or for one that needs the same.
+    pub fn fits(&self, kernel: &Kernel) -> bool {
+        !kernel.needs_norms() || self.squared_norms.len() == self.len()
+    }
+
     /// A view of all rows.
     pub fn view(&self) -> SamplesRef<'_, T> {
         self.range(0, self.len())
@@ -249,9 +254,9 @@ impl<T: Scalar> Job for Distances<'_, T> {
                 let sums = unsafe { distances::<T, A, TOGETHER>(x, z) };
                 out[j..j + TOGETHER].copy_from_slice(&sums);
             }
-            for j in whole..self.z.rows() {
+            for (j, out) in out.iter_mut().enumerate().skip(whole) {
                 // SAFETY: this is `run`, for its own `A`.
-                [out[j]] = unsafe { distances::<T, A, 1>(x, [self.z.row(j)]) };
+                [*out] = unsafe { distances::<T, A, 1>(x, [self.z.row(j)]) };
             }
         }
     }

@@ -24,6 +24,7 @@ pub enum Precision {
 /// `f32` or `f64`.
 ///
 /// Sealed by [`Backend`], which carries the operations that differ by type.
+/// `Pod` lets files be mapped and written without a copy and without `unsafe`.
 pub trait Scalar:
     Copy
     + Default
@@ -45,6 +46,7 @@ pub trait Scalar:
     + MulAssign
     + DivAssign
     + Backend
+    + bytemuck::Pod
     + 'static
 {
     /// A vector register of this type.

@@ -30,6 +30,7 @@ pub trait Arch {
 /// # Safety
 /// All functions need the instruction set the type belongs to: call them only
 /// in [`Job::run`], for that job's own `Arch`.
+#[allow(clippy::missing_safety_doc, reason = "said once, above, for all")]
 pub trait Vector<T>: Copy {
     /// Values in it.
     const LANES: usize;

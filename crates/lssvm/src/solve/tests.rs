@@ -395,7 +395,16 @@ fn runs_end_for_the_reason_they_say() {
         tolerance: 1e-6,
         ..many
     };
-    let solved = super::run(&system, &whole, &limits, &mut None, &mut None, 0, &mut Silent).unwrap();
+    let solved = super::run(
+        &system,
+        &whole,
+        &limits,
+        &mut None,
+        &mut None,
+        0,
+        &mut Silent,
+    )
+    .unwrap();
     assert_eq!((solved.stopped, solved.iterations), (Stopped::Tolerance, 1));
     assert!(solved.residual.unwrap().relative <= 1e-6);
     let brief = run(
@@ -442,7 +451,15 @@ fn patience_keeps_the_best_weights() {
 fn bad_parameters_are_refused_with_their_value() {
     let system = problem::<f64>(10, 2, 1, KERNELS[2], 1.0);
     let refused = |plan: Plan, limits: Limits| {
-        let result = run(&system, &plan, &limits, &mut None, &mut None, 0, &mut Silent);
+        let result = run(
+            &system,
+            &plan,
+            &limits,
+            &mut None,
+            &mut None,
+            0,
+            &mut Silent,
+        );
         result.map(|_| ()).unwrap_err().to_string()
     };
     assert!(refused(plan(Method::Mp, 12, 1), limits(1)).contains("block-size = 12"));

@@ -124,10 +124,6 @@ pub struct Effective {
 pub struct Shape {
     /// Training rows, without those for validation.
     pub rows: usize,
-    /// Features before preprocessing.
-    pub features: usize,
-    /// Classes or outputs.
-    pub outputs: usize,
     /// The shape of the image that a row is.
     pub image: Option<ImageShape>,
 }
@@ -153,7 +149,11 @@ impl Config {
     /// kernel of scikit-learn's width and c = 10.
     pub fn resolve(&self, shape: Shape) -> Result<Effective> {
         let image = shape.image.is_some();
-        let text = if image { "center,unit-norm" } else { "standardize" };
+        let text = if image {
+            "center,unit-norm"
+        } else {
+            "standardize"
+        };
         let preprocess = match &self.preprocess {
             Some(steps) => steps.clone(),
             None => text.parse()?,
@@ -180,7 +180,11 @@ impl Config {
             Method::Nystrom => DEFAULT_MEMBERS,
             _ => passes,
         });
-        let kernel = if image { KernelName::Poly } else { KernelName::Rbf };
+        let kernel = if image {
+            KernelName::Poly
+        } else {
+            KernelName::Rbf
+        };
         let cores = || std::thread::available_parallelism().map_or(1, |n| n.get());
         let threads = self.threads.unwrap_or_else(cores);
         if threads == 0 {
@@ -252,8 +256,6 @@ mod tests {
     fn shape(rows: usize, image: Option<&str>) -> Shape {
         Shape {
             rows,
-            features: 784,
-            outputs: 10,
             image: image.map(|i| i.parse().unwrap()),
         }
     }
@@ -267,9 +269,15 @@ mod tests {
         let mnist = config.resolve(shape(60_000, Some("28x28"))).unwrap();
         assert_eq!(mnist.method, Method::Mp);
         assert_eq!((mnist.block_size, mnist.iterations), (2_000, 60));
-        assert_eq!((mnist.kernel, mnist.degree, mnist.c), (KernelName::Poly, 4, 1e4));
+        assert_eq!(
+            (mnist.kernel, mnist.degree, mnist.c),
+            (KernelName::Poly, 4, 1e4)
+        );
         let table = config.resolve(shape(5_000, None)).unwrap();
-        assert_eq!((table.method, table.kernel), (Method::Exact, KernelName::Rbf));
+        assert_eq!(
+            (table.method, table.kernel),
+            (Method::Exact, KernelName::Rbf)
+        );
         let tiny = config.resolve(shape(3, None)).unwrap();
         assert_eq!(tiny.block_size, 4);
     }

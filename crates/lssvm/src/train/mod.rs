@@ -79,7 +79,11 @@ fn encode<T: Scalar>(labels: &Targets, label_names: &[String]) -> Result<(Output
                 )));
             }
             let one_hot = Matrix::from_fn(codes.len(), names.len(), |i, k| {
-                if codes[i] as usize == k { T::ONE } else { T::ZERO }
+                if codes[i] as usize == k {
+                    T::ONE
+                } else {
+                    T::ZERO
+                }
             });
             let names = names.clone();
             Ok((Outputs::Classes { names }, one_hot))
@@ -163,9 +167,8 @@ impl<T: Scalar> Prepared<T> {
                 )));
             }
         }
-        let told = |part: &Option<Dataset<T>>| {
-            part.as_ref().map(|part| truth(part, &outputs)).transpose()
-        };
+        let told =
+            |part: &Option<Dataset<T>>| part.as_ref().map(|part| truth(part, &outputs)).transpose();
         let image = config.image_shape.or(data.train.image);
         if let Some(shape) = image.filter(|shape| shape.len() != data.train.n_features()) {
             return Err(Error::parameter(
@@ -176,8 +179,6 @@ impl<T: Scalar> Prepared<T> {
         }
         let config = config.resolve(Shape {
             rows: data.train.n_samples(),
-            features: data.train.n_features(),
-            outputs: targets.cols(),
             image,
         })?;
         Ok(Self {
@@ -202,10 +203,13 @@ impl<T: Scalar> Prepared<T> {
         let config = self.config;
         let classes = matches!(self.outputs, Outputs::Classes { .. });
         let (n, k) = (self.targets.rows(), self.targets.cols());
-        let (pipeline, x) = config.preprocess.fit(self.data.train.features, self.input.image)?;
+        let (pipeline, x) = config
+            .preprocess
+            .fit(self.data.train.features, self.input.image)?;
         let kernel = config.kernel_spec().resolve(&x)?;
         let transformed = |part: Option<Dataset<T>>| {
-            part.map(|part| pipeline.transform(part.features)).transpose()
+            part.map(|part| pipeline.transform(part.features))
+                .transpose()
         };
         let validation = transformed(self.data.validation)?;
         let test = transformed(self.data.test)?;

@@ -1,0 +1,162 @@
+//! `lssvm train`
+
+use lssvm::data::{Dataset, Parts, ReadOptions, read};
+use lssvm::error::Bytes;
+use lssvm::linalg::{Precision, Scalar};
+use lssvm::model::{self, Input};
+use lssvm::solve::Stopped;
+use lssvm::train::{Config, Data, Report, Shape, fit};
+
+use crate::args::TrainArgs;
+use crate::output::{self, fact, remark};
+use crate::progress::{self, Progress};
+use crate::settings::{TrainSettings, options_for};
+
+pub fn run(args: &TrainArgs) -> anyhow::Result<()> {
+    let settings = TrainSettings::new(args)?;
+    match settings.precision() {
+        Precision::F32 => train::<f32>(&settings),
+        Precision::F64 => train::<f64>(&settings),
+    }
+}
+
+fn train<T: Scalar>(settings: &TrainSettings) -> anyhow::Result<()> {
+    // Before hours of training, not after.
+    match &settings.model {
+        Some(path) => model::check_writable(path)?,
+        None if settings.print_config => {}
+        None => remark("note: without --model FILE the model is not kept"),
+    }
+    let data = load::<T>(settings)?;
+    if settings.print_config {
+        return print_config(&data, &settings.config);
+    }
+    progress::catch_interrupts();
+    let classes = is_classification(&data.train, &settings.config);
+    let mut watcher = Progress::new(classes);
+    let result = fit(data, &settings.config, &mut watcher);
+    watcher.finish();
+    let (model, report) = result?;
+    summarise(&report);
+    if let Some(path) = &settings.model {
+        model.save(path)?;
+        fact(
+            "model",
+            format!(
+                "{} ({} rows, {})",
+                path.display(),
+                model.n_support(),
+                Bytes(model.size_bytes())
+            ),
+        );
+    }
+    if let Some(path) = &settings.json {
+        output::json(path, &report)?;
+    }
+    Ok(())
+}
+
+/// Reads all parts; test and validation data must fit the training data.
+fn load<T: Scalar>(settings: &TrainSettings) -> anyhow::Result<Data<T>> {
+    let spinner = progress::spinner(format!("reading {}", settings.data.display()));
+    let Parts { train, mut test } = read::<T>(&settings.data, &settings.read)?;
+    let input = Input {
+        n_features: train.n_features(),
+        feature_names: train.feature_names.clone(),
+        index_base: train.index_base,
+        ..Input::default()
+    };
+    let other = |path| {
+        let options = ReadOptions {
+            format: None,
+            ..options_for(settings.read.clone(), &input)
+        };
+        read::<T>(path, &options).map(|parts| parts.test.unwrap_or(parts.train))
+    };
+    if let Some(path) = &settings.test {
+        test = Some(other(path)?);
+    }
+    let validation = settings.validation_data.as_ref().map(|path| other(path));
+    let validation = validation.transpose()?;
+    spinner.finish_and_clear();
+    Ok(Data {
+        train,
+        validation,
+        test,
+    })
+}
+
+/// The library decides for itself; this is for the words on the screen only.
+fn is_classification<T: Scalar>(train: &Dataset<T>, config: &Config) -> bool {
+    let task = config.task.unwrap_or_default();
+    let targets = train.labels.as_ref().map(|labels| labels.resolve(task));
+    matches!(targets, Some(Ok(lssvm::data::Targets::Classes { .. })))
+}
+
+fn print_config<T: Scalar>(data: &Data<T>, config: &Config) -> anyhow::Result<()> {
+    let rows = data.train.n_samples();
+    let shape = Shape {
+        rows: config.train_rows.unwrap_or(rows).min(rows),
+        image: config.image_shape.or(data.train.image),
+    };
+    let effective = config.resolve(shape)?;
+    output::say(toml::to_string(&effective)?.trim_end());
+    Ok(())
+}
+
+fn summarise(report: &Report) {
+    let (iterations, seconds) = (report.iterations, report.seconds);
+    let plural = if iterations == 1 { "" } else { "s" };
+    let best = match report.best_iteration {
+        best if best != iterations => {
+            format!("; kept iteration {best}, the best on validation rows")
+        }
+        _ => String::new(),
+    };
+    fact(
+        "trained",
+        format!(
+            "{iterations} iteration{plural} in {seconds:.1} s: {}{best}",
+            report.stopped.because()
+        ),
+    );
+    if let Some(residual) = report.relative_residual {
+        let about = match report.relative_residual_exact {
+            true => "",
+            false => " (estimated from one block)",
+        };
+        fact("residual", format!("{residual:.2e} relative{about}"));
+    }
+    if report.jitter > 0.0 {
+        let jitter = report.jitter;
+        fact(
+            "jitter",
+            format!("{jitter:.1e} was added to a diagonal that was singular to rounding"),
+        );
+    }
+    if let Some(validation) = &report.validation {
+        output::evaluation("validation", validation);
+    }
+    if let Some(test) = &report.test {
+        output::evaluation("test", test);
+    }
+    let phases = report.phases.iter().map(|phase| {
+        let rate = if phase.gflops > 0.0 {
+            format!(" at {:.0} GFLOP/s", phase.gflops)
+        } else {
+            String::new()
+        };
+        format!("{} {:.1} s{rate}", phase.phase, phase.seconds)
+    });
+    fact("time", phases.collect::<Vec<_>>().join(", "));
+    if let Some(peak) = report.peak_memory_bytes {
+        let planned = Bytes(report.planned_memory_bytes);
+        fact(
+            "memory",
+            format!("{} at its peak, {planned} planned", Bytes(peak)),
+        );
+    }
+    if report.stopped == Stopped::Interrupted {
+        remark("interrupted: this is the model trained so far");
+    }
+}

@@ -1,0 +1,240 @@
+//! Mapping a model file, and refusing those that are none.
+//!
+//! The tensors stay in the file until they are used; the checks read them
+//! once. Every refusal says which kind of bad file it is and what to do.
+
+use std::fs::File;
+use std::marker::PhantomData;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use memmap2::Mmap;
+use safetensors::SafeTensors;
+use safetensors::tensor::{Dtype, Metadata, SafeTensorError};
+
+use super::format::{
+    BIAS, CHECKSUM, DESCRIPTION, FORMAT_VERSION, LENGTH_BYTES, LONGEST_HEADER, SUPPORT, Stored,
+    Version, WEIGHTS, digest, dtype, tensors,
+};
+use super::{AnyModel, Description, Model, ModelParts};
+use crate::error::Place;
+use crate::kernel::Samples;
+use crate::linalg::{Matrix, Scalar};
+use crate::{Error, Result};
+
+/// What to do about a file that was a model once.
+const COPY_AGAIN: &str = "copy it again from where it was made, or train it again";
+
+pub(super) fn load(path: &Path) -> Result<AnyModel> {
+    let refuse = |problem: String| Err(Error::file(path, Place::Whole, problem));
+    let map = map(path)?;
+    let (start, metadata) = match read_header(&map) {
+        Ok(header) => header,
+        Err(problem) => return refuse(problem),
+    };
+    let texts = metadata.metadata().as_ref();
+    let text = |key: &str| texts.and_then(|texts| texts.get(key)).map(String::as_str);
+    let Some(description) = text(DESCRIPTION) else {
+        return refuse(
+            "is a safetensors file, but not a model of lssvm: give a file that lssvm has saved"
+                .into(),
+        );
+    };
+    if let Err(problem) = check_version(description) {
+        return refuse(problem);
+    }
+    let file = ModelFile {
+        path,
+        map,
+        start,
+        metadata: &metadata,
+        description,
+        checksum: text(CHECKSUM).unwrap_or_default(),
+    };
+    // A tensor of another type, or none, is found by either.
+    match metadata.info(SUPPORT).map(|support| support.dtype) {
+        Some(Dtype::F64) => file.model().map(AnyModel::F64),
+        _ => file.model().map(AnyModel::F32),
+    }
+}
+
+/// Maps a file that is not empty.
+fn map(path: &Path) -> Result<Arc<Mmap>> {
+    let cannot = |action| move |error| Error::io(path, action, error);
+    let file = File::open(path).map_err(cannot("open the model"))?;
+    let kind = file.metadata().map_err(cannot("open the model"))?;
+    let refuse = |problem: &str| Err(Error::file(path, Place::Whole, problem));
+    if kind.is_dir() {
+        return refuse("is a folder, not a model: give the model file in it");
+    }
+    if !kind.is_file() {
+        return refuse("is a device or a pipe, which cannot be mapped: copy it to a file first");
+    }
+    if kind.len() == 0 {
+        let problem = format!("is empty, so no model: {COPY_AGAIN}");
+        return refuse(&problem);
+    }
+    // SAFETY: the map is read-only. That nobody changes or cuts the file while
+    // it is mapped cannot be enforced, as with every map; it is asked of the
+    // caller of `AnyModel::load`, and our own writer puts a new file in the
+    // place of the old one instead of writing into it.
+    let map = unsafe { Mmap::map(&file) };
+    Ok(Arc::new(map.map_err(cannot("map the model"))?))
+}
+
+/// Where the tensors start and what the header says of them, or what is wrong.
+fn read_header(bytes: &[u8]) -> Result<(usize, Metadata), String> {
+    // What tells a safetensors file from others is a plausible length followed
+    // by the first character of JSON.
+    let length = bytes
+        .first_chunk()
+        .map(|length| u64::from_le_bytes(*length));
+    let plausible = length.is_some_and(|length| length <= LONGEST_HEADER as u64);
+    if !plausible || bytes.get(LENGTH_BYTES) != Some(&b'{') {
+        return Err(
+            "is not a model of lssvm, nor any safetensors file: give a file that lssvm has saved"
+                .into(),
+        );
+    }
+    SafeTensors::read_metadata(bytes)
+        .map(|(length, metadata)| (LENGTH_BYTES + length, metadata))
+        .map_err(|error| match error {
+            SafeTensorError::InvalidHeaderLength => {
+                format!("ends within its header, so it was cut short: {COPY_AGAIN}")
+            }
+            SafeTensorError::MetadataIncompleteBuffer => format!(
+                "is shorter or longer than its header says, so it was cut short or changed: \
+                 {COPY_AGAIN}"
+            ),
+            error => format!("has a damaged header ({error}): {COPY_AGAIN}"),
+        })
+}
+
+/// Refuses a version that is not known yet. Before all other checks: they may
+/// be others in a newer version.
+fn check_version(description: &str) -> Result<(), String> {
+    let version: Version = serde_json::from_str(description).map_err(|error| {
+        format!("has a description that cannot be read ({error}), so it is damaged: {COPY_AGAIN}")
+    })?;
+    if version.format_version <= u64::from(FORMAT_VERSION) {
+        return Ok(());
+    }
+    Err(format!(
+        "was written by a newer version of lssvm ({}, file format {}; this is {}, format \
+         {FORMAT_VERSION}): upgrade lssvm",
+        version.lssvm_version,
+        version.format_version,
+        env!("CARGO_PKG_VERSION"),
+    ))
+}
+
+/// A file whose header was read.
+struct ModelFile<'a> {
+    path: &'a Path,
+    map: Arc<Mmap>,
+    /// Where the tensors start.
+    start: usize,
+    metadata: &'a Metadata,
+    description: &'a str,
+    checksum: &'a str,
+}
+
+impl ModelFile<'_> {
+    fn model<T: Scalar>(&self) -> Result<Model<T>> {
+        let bias = self.tensor::<T>(BIAS, 1)?.into_values();
+        let support = self.tensor(SUPPORT, 2)?;
+        let weights = self.tensor(WEIGHTS, 2)?;
+        let (checksum, finite) = digest(self.description, &tensors(&bias, &support, &weights));
+        if checksum != self.checksum {
+            return Err(self.refuse(format!(
+                "does not match its checksum, so it is damaged: {COPY_AGAIN}"
+            )));
+        }
+        // What follows finds no damage, but files made by another program.
+        if !finite {
+            return Err(self.refuse(
+                "holds numbers that are not finite, so it cannot predict: train it again",
+            ));
+        }
+        let stored: Stored<Description> =
+            serde_json::from_str(self.description).map_err(|error| {
+                self.refuse(format!(
+                    "has a description that is not understood ({error}): train it again"
+                ))
+            })?;
+        if stored.precision != T::PRECISION {
+            return Err(self.refuse(
+                "has numbers of another precision than its description says: train it again",
+            ));
+        }
+        let parts = ModelParts {
+            support: Samples::new(support, &stored.description.kernel),
+            weights,
+            bias,
+            description: stored.description,
+        };
+        Model::assemble(parts).map_err(|error| {
+            self.refuse(format!(
+                "has parts that do not fit together ({error}): train it again"
+            ))
+        })
+    }
+
+    /// A tensor as rows; of one dimension it is one row.
+    fn tensor<T: Scalar>(&self, name: &str, dimensions: usize) -> Result<Matrix<T>> {
+        let Some(info) = self.metadata.info(name) else {
+            return Err(self.refuse(format!("lacks the tensor '{name}': {COPY_AGAIN}")));
+        };
+        if info.dtype != dtype::<T>() || info.shape.len() != dimensions {
+            return Err(self.refuse(format!(
+                "has a tensor '{name}' of {} {:?}, which is not what it should be: {COPY_AGAIN}",
+                info.dtype, info.shape
+            )));
+        }
+        let (rows, cols) = match info.shape[..] {
+            [rows, cols] => (rows, cols),
+            _ => (1, info.shape.iter().product()),
+        };
+        let (start, end) = info.data_offsets;
+        let bytes = self.start + start..self.start + end;
+        Ok(match Mapped::new(&self.map, bytes.clone()) {
+            Some(values) => Matrix::from_shared(rows, cols, Arc::new(values)),
+            // Another program wrote the header, and did not fill it up.
+            None => {
+                let numbers = self.map[bytes].chunks_exact(size_of::<T>());
+                let values = numbers.map(bytemuck::pod_read_unaligned).collect();
+                Matrix::from_vec(rows, cols, values)
+            }
+        })
+    }
+
+    fn refuse(&self, problem: impl ToString) -> Error {
+        Error::file(self.path, Place::Whole, problem.to_string())
+    }
+}
+
+/// Numbers in a mapped file.
+struct Mapped<T> {
+    map: Arc<Mmap>,
+    bytes: Range<usize>,
+    number: PhantomData<T>,
+}
+
+impl<T: Scalar> Mapped<T> {
+    /// `None` if the bytes do not lie where numbers of this type may.
+    fn new(map: &Arc<Mmap>, bytes: Range<usize>) -> Option<Self> {
+        bytemuck::try_cast_slice::<u8, T>(&map[bytes.clone()]).ok()?;
+        Some(Mapped {
+            map: Arc::clone(map),
+            bytes,
+            number: PhantomData,
+        })
+    }
+}
+
+impl<T: Scalar> AsRef<[T]> for Mapped<T> {
+    fn as_ref(&self) -> &[T] {
+        bytemuck::cast_slice(&self.map[self.bytes.clone()])
+    }
+}

@@ -1,0 +1,320 @@
+//! A trained model: scores, classes, values; one file.
+//!
+//! With P support rows xₙ (preprocessed), their weights aₙ and the bias b:
+//!
+//! ```text
+//! h(x) = Σₙ Ω(x, xₙ) aₙ + b       K scores a row
+//! class = argmax h                 probabilities = softmax h
+//! ```
+//!
+//! Eq. (15) of Andrecut (2016) sums the exponentials over n; that is a slip,
+//! the softmax is over the K scores.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `description.rs` | what is not a tensor: kernel, preprocessing, names, how it was trained |
+//! | `predict.rs` | scores of raw rows in batches, classes, probabilities |
+//! | `format.rs` | the file format and its checksum |
+//! | `save.rs` | writing a file all or nothing |
+//! | `load.rs` | mapping a file and refusing bad ones |
+//!
+//! ```
+//! use lssvm::kernel::{Kernel, Samples};
+//! use lssvm::linalg::Matrix;
+//! use lssvm::model::{AnyModel, Description, Input, Model, ModelParts, Outputs};
+//! use lssvm::preprocess::PipelineSpec;
+//!
+//! let kernel = Kernel::Linear;
+//! let (pipeline, x) = PipelineSpec::default().fit(Matrix::from_rows(&[[1.0f32], [-1.0]]), None)?;
+//! let model = Model::new(ModelParts {
+//!     support: Samples::new(x, &kernel),
+//!     weights: Matrix::from_rows(&[[0.25, -0.25], [-0.25, 0.25]]),
+//!     bias: vec![0.5, 0.5],
+//!     description: Description {
+//!         kernel,
+//!         pipeline,
+//!         outputs: Outputs::Classes { names: vec!["up".into(), "down".into()] },
+//!         input: Input { n_features: 1, ..Input::default() },
+//!         config: serde_json::json!({ "c": 1.0 }),
+//!         summary: serde_json::Value::Null,
+//!     },
+//! })?;
+//! let folder = tempfile::tempdir().unwrap();
+//! let path = folder.path().join("updown.lssvm");
+//! model.save(&path)?;
+//! let AnyModel::F32(model) = AnyModel::load(&path)? else { panic!("it was saved in f32") };
+//! assert_eq!(model.predict_classes(Matrix::from_rows(&[[3.0], [-0.1]]))?, [0, 1]);
+//! # Ok::<(), lssvm::Error>(())
+//! ```
+
+mod description;
+mod format;
+mod load;
+mod predict;
+mod save;
+#[cfg(test)]
+mod tests;
+
+pub use description::{Description, Input, Outputs};
+pub use predict::{argmax, softmax};
+pub use save::check_writable;
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::kernel::{Kernel, Samples};
+use crate::linalg::{Matrix, Precision, Scalar};
+use crate::preprocess::Pipeline;
+use crate::{Error, Result};
+
+/// What training hands over to make a [`Model`].
+#[derive(Debug, Clone)]
+pub struct ModelParts<T: Scalar> {
+    /// The P training rows that the scores are made of, preprocessed.
+    pub support: Samples<T>,
+    /// A: a row of K weights for each support row.
+    pub weights: Matrix<T>,
+    /// b: one number for each of the K outputs.
+    pub bias: Vec<T>,
+    /// All that is not a tensor.
+    pub description: Description,
+}
+
+/// A trained model. What it holds fits together; see [`Model::new`].
+#[derive(Debug, Clone)]
+pub struct Model<T: Scalar> {
+    support: Samples<T>,
+    weights: Matrix<T>,
+    bias: Vec<T>,
+    description: Description,
+}
+
+impl<T: Scalar> Model<T> {
+    /// Checks the parts, and drops support rows whose weights are all zero:
+    /// they add nothing to a score but cost time and memory. One row is kept
+    /// if all are zero.
+    ///
+    /// # Errors
+    /// [`Error::Data`] if the parts do not fit together, [`Error::Numeric`] if
+    /// one of the numbers is not finite.
+    pub fn new(parts: ModelParts<T>) -> Result<Self> {
+        let mut model = Self::assemble(parts)?;
+        need_finite("support", model.support.matrix().values())?;
+        need_finite("weights", model.weights.values())?;
+        need_finite("bias", &model.bias)?;
+        let used = |&i: &usize| model.weights.row(i).iter().any(|&a| a != T::ZERO);
+        let mut kept: Vec<usize> = (0..model.weights.rows()).filter(used).collect();
+        if kept.is_empty() {
+            kept.push(0);
+        }
+        if kept.len() < model.weights.rows() {
+            let support = keep_rows(model.support.into_matrix(), &kept);
+            model.support = Samples::new(support, &model.description.kernel);
+            model.weights = keep_rows(model.weights, &kept);
+        }
+        Ok(model)
+    }
+
+    /// A model of all rows, whose shapes are checked but not its tensors'
+    /// values, which cost a pass over the memory.
+    fn assemble(parts: ModelParts<T>) -> Result<Self> {
+        let ModelParts {
+            support,
+            weights,
+            bias,
+            description,
+        } = parts;
+        let (n_support, n_outputs) = (support.len(), weights.cols());
+        if n_support == 0 || n_outputs == 0 {
+            return Err(Error::Data(format!(
+                "{n_support} support rows and {n_outputs} outputs: a model has at least one of \
+                 each; train on data with rows and labels"
+            )));
+        }
+        if weights.rows() != n_support || bias.len() != n_outputs {
+            return Err(Error::Data(format!(
+                "the parts of the model do not fit together: {n_support} support rows, weights of \
+                 {} x {n_outputs}, bias of {}; give weights for each support row and a bias for \
+                 each column of weights",
+                weights.rows(),
+                bias.len()
+            )));
+        }
+        if !support.fits(&description.kernel) {
+            return Err(Error::Data(
+                "the support rows were prepared for another kernel: make Samples with the kernel \
+                 of the model"
+                    .into(),
+            ));
+        }
+        description.check(support.matrix().cols(), n_outputs)?;
+        Ok(Model {
+            support,
+            weights,
+            bias,
+            description,
+        })
+    }
+
+    /// Writes the model to one file, all of it or nothing: a file that was
+    /// there before is replaced at the end, when the new one is safely on disk.
+    ///
+    /// # Errors
+    /// [`Error::File`] if `path` is no place for a file, [`Error::Io`] if the
+    /// system refuses to write.
+    pub fn save(&self, path: &Path) -> Result<()> {
+        save::save(self, path)
+    }
+
+    /// P: number of support rows.
+    pub fn n_support(&self) -> usize {
+        self.support.len()
+    }
+
+    /// K: number of classes or values.
+    pub fn n_outputs(&self) -> usize {
+        self.bias.len()
+    }
+
+    /// Number of raw features that prediction wants.
+    pub fn n_features(&self) -> usize {
+        self.description.input.n_features
+    }
+
+    /// Bytes of its tensors, in memory and in a file.
+    pub fn size_bytes(&self) -> u64 {
+        let values =
+            self.support.matrix().values().len() + self.weights.values().len() + self.n_outputs();
+        (values * size_of::<T>()) as u64
+    }
+
+    /// The support rows, preprocessed.
+    pub fn support(&self) -> &Samples<T> {
+        &self.support
+    }
+
+    /// A: the weights, P x K.
+    pub fn weights(&self) -> &Matrix<T> {
+        &self.weights
+    }
+
+    /// b: the bias of each output.
+    pub fn bias(&self) -> &[T] {
+        &self.bias
+    }
+
+    /// All that is not a tensor.
+    pub fn description(&self) -> &Description {
+        &self.description
+    }
+
+    /// Ω
+    pub fn kernel(&self) -> &Kernel {
+        &self.description.kernel
+    }
+
+    /// What is done to raw features.
+    pub fn pipeline(&self) -> &Pipeline {
+        &self.description.pipeline
+    }
+
+    /// What the outputs mean.
+    pub fn outputs(&self) -> &Outputs {
+        &self.description.outputs
+    }
+
+    /// What prediction needs to know about input files.
+    pub fn input(&self) -> &Input {
+        &self.description.input
+    }
+
+    /// The effective configuration of the training run.
+    pub fn config(&self) -> &Value {
+        &self.description.config
+    }
+
+    /// How training went.
+    pub fn summary(&self) -> &Value {
+        &self.description.summary
+    }
+}
+
+/// A model in the precision it was saved in.
+#[derive(Debug, Clone)]
+pub enum AnyModel {
+    /// Of 32-bit numbers.
+    F32(Model<f32>),
+    /// Of 64-bit numbers.
+    F64(Model<f64>),
+}
+
+impl AnyModel {
+    /// Maps a model file into memory and checks all of it.
+    ///
+    /// The file must not be changed in place while the model is in use.
+    /// [`Model::save`] never does that: it puts a new file in its place.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the file cannot be read, [`Error::File`] if it is not a
+    /// model, damaged, or written by a newer version.
+    pub fn load(path: &Path) -> Result<Self> {
+        load::load(path)
+    }
+
+    /// Which number type it has.
+    pub fn precision(&self) -> Precision {
+        match self {
+            AnyModel::F32(_) => Precision::F32,
+            AnyModel::F64(_) => Precision::F64,
+        }
+    }
+
+    /// All that is not a tensor.
+    pub fn description(&self) -> &Description {
+        match self {
+            AnyModel::F32(model) => model.description(),
+            AnyModel::F64(model) => model.description(),
+        }
+    }
+
+    /// P: number of support rows.
+    pub fn n_support(&self) -> usize {
+        match self {
+            AnyModel::F32(model) => model.n_support(),
+            AnyModel::F64(model) => model.n_support(),
+        }
+    }
+
+    /// Bytes of its tensors, in memory and in a file.
+    pub fn size_bytes(&self) -> u64 {
+        match self {
+            AnyModel::F32(model) => model.size_bytes(),
+            AnyModel::F64(model) => model.size_bytes(),
+        }
+    }
+}
+
+/// Refuses a tensor with a number that is not finite.
+fn need_finite<T: Scalar>(tensor: &str, values: &[T]) -> Result<()> {
+    if format::all_finite(values) {
+        return Ok(());
+    }
+    Err(Error::Numeric(format!(
+        "the {tensor} of the model are not all finite: rescale the features, lower the degree of \
+         the kernel, choose a smaller c or train in f64"
+    )))
+}
+
+/// The rows with these increasing indices, in the memory they lie in: a copy
+/// would need nearly twice the memory where few rows go.
+fn keep_rows<T: Scalar>(matrix: Matrix<T>, kept: &[usize]) -> Matrix<T> {
+    let cols = matrix.cols();
+    let mut values = matrix.into_values();
+    for (to, &from) in kept.iter().enumerate() {
+        values.copy_within(from * cols..(from + 1) * cols, to * cols);
+    }
+    values.truncate(kept.len() * cols);
+    values.shrink_to_fit();
+    Matrix::from_vec(kept.len(), cols, values)
+}
