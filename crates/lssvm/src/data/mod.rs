@@ -167,7 +167,7 @@ impl<T: Scalar> Dataset<T> {
 pub fn read<T: Scalar>(path: &Path, options: &ReadOptions) -> Result<Parts<T>> {
     options.check()?;
     if path.is_dir() {
-        folder::read(path, options)
+        checked(folder::read(path, options)?, options)
     } else {
         read_file(path, options)
     }

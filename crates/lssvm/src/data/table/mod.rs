@@ -47,8 +47,8 @@ pub(super) fn parse<T: Scalar>(
         Some(rows) if !quoted => start + text::first_rows(&text[start..], rows, |_| true).len(),
         _ => text.len(),
     };
-    let chunks = if quoted {
-        vec![start..end]
+    let chunks: Vec<Range<usize>> = if quoted {
+        std::iter::once(start..end).collect()
     } else {
         let chunks = text::chunks(&text[start..end]).into_iter();
         chunks
@@ -71,12 +71,13 @@ pub(super) fn parse<T: Scalar>(
         .into_par_iter()
         .map(|chunk| reader.read::<T>(chunk))
         .collect();
-    let mut values = Vec::with_capacity(rows * roles.features.len());
+    let parts: Result<Vec<(Vec<T>, Builder)>, Problem> = parts.into_iter().collect();
+    let parts = parts.map_err(|problem| problem.at(path, text))?;
+    let mut values = Vec::with_capacity(parts.iter().map(|(values, _)| values.len()).sum());
     let mut labels = Builder::new(roles.labels.len().max(1));
-    for part in parts {
+    for (part, part_labels) in parts {
         // Each part is freed as soon as it is joined, so the values are never
         // held twice.
-        let (part, part_labels) = part.map_err(|problem| problem.at(path, text))?;
         values.extend_from_slice(&part);
         labels.append(part_labels);
     }

@@ -36,9 +36,11 @@ pub(super) fn read<T: Scalar>(folder: &Path, options: &ReadOptions) -> Result<Pa
         .iter()
         .any(|name| is_idx(name, "images") || is_idx(name, "labels"))
     {
+        super::refuse_columns(folder, Format::Idx, options)?;
         return mnist(folder, &names, options);
     }
     if BATCHES.iter().any(|batch| has(batch)) {
+        super::refuse_columns(folder, Format::Cifar10, options)?;
         return cifar10(folder, options);
     }
     let train = part_file(folder, &names, &TRAIN)?;
@@ -208,5 +210,4 @@ fn train_and_test<T: Scalar>(
 }
 
 #[cfg(test)]
-#[path = "folder_tests.rs"]
 mod tests;

@@ -4,14 +4,18 @@
 //! reader keeps both: the text of each label, interned, and its number. Which
 //! of the two is used is decided by [`Labels::resolve`].
 
+mod builder;
+
 use std::cmp::Ordering;
 use std::collections::HashMap;
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 use super::Task;
+use crate::error::Place;
 use crate::linalg::Matrix;
 use crate::{Error, Result};
+
+pub(super) use builder::Builder;
 
 /// Distinct labels above which their text is no longer kept: far more classes
 /// than a kernel machine can learn, few enough to cost nothing.
@@ -243,14 +247,22 @@ impl Labels {
                     + 1;
                 let listed = classes[..classes.len().min(LISTED)].join(", ");
                 let more = if classes.len() > LISTED { ", ..." } else { "" };
-                return Err(Error::Data(format!(
-                    "{self}row {row}: the label '{name}' is not a class of the model \
+                return Err(self.problem(format!(
+                    "row {row}: the label '{name}' is not a class of the model \
                      ({listed}{more}); correct it, drop the row, or train with that class"
                 )));
             };
             new_code.push(new as u32);
         }
         Ok(codes.iter().map(|&code| new_code[code as usize]).collect())
+    }
+
+    /// An error about these labels, which begins with their file.
+    fn problem(&self, problem: String) -> Error {
+        match &self.source {
+            Some(path) => Error::file(path, Place::Whole, problem),
+            None => Error::Data(problem),
+        }
     }
 
     fn interned(&self) -> Result<&Interned> {
@@ -263,9 +275,7 @@ impl Labels {
             } else {
                 format!("there are more than {MAX_NAMES} distinct labels, too many for classes")
             };
-            Error::Data(format!(
-                "{self}{problem}; choose the label column, or regression"
-            ))
+            self.problem(format!("{problem}; choose the label column, or regression"))
         })
     }
 
@@ -273,16 +283,16 @@ impl Labels {
     /// of columns, is an error.
     pub fn values(&self, outputs: usize) -> Result<&Matrix<f64>> {
         if outputs != self.columns {
-            return Err(Error::Data(format!(
-                "{self}there are {} label columns, and the model has {outputs} outputs; \
+            return Err(self.problem(format!(
+                "there are {} label columns, and the model has {outputs} outputs; \
                  choose the label columns",
                 self.columns
             )));
         }
         self.values.as_ref().ok_or_else(|| {
             let (row, text) = self.no_number.clone().unwrap_or_default();
-            Error::Data(format!(
-                "{self}row {}: the label '{text}' is not a number; correct it, or choose the \
+            self.problem(format!(
+                "row {}: the label '{text}' is not a number; correct it, or choose the \
                  label column, or classification",
                 row + 1
             ))
@@ -338,113 +348,10 @@ impl Labels {
     }
 }
 
-/// The beginning of a message: the file, if there is one.
-impl fmt::Display for Labels {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.source {
-            Some(path) => write!(f, "{}: ", path.display()),
-            None => Ok(()),
-        }
-    }
-}
-
 /// The finite number that a text stands for.
 fn number(text: &str) -> Option<f64> {
     text.parse().ok().filter(|v: &f64| v.is_finite())
 }
 
-/// Collects the labels of a text file, row by row.
-pub(super) struct Builder {
-    columns: usize,
-    rows: usize,
-    codes_by_name: HashMap<String, u32>,
-    names: Vec<String>,
-    codes: Vec<u32>,
-    values: Vec<f64>,
-    no_number: Option<(usize, String)>,
-}
-
-impl Builder {
-    /// For labels in this many columns.
-    pub(super) fn new(columns: usize) -> Self {
-        Self {
-            columns,
-            rows: 0,
-            codes_by_name: HashMap::new(),
-            names: Vec::new(),
-            codes: Vec::new(),
-            values: Vec::new(),
-            no_number: None,
-        }
-    }
-
-    /// Adds the label of a row, of one column.
-    pub(super) fn push(&mut self, label: &str) {
-        self.intern(label);
-        if self.no_number.is_none() {
-            match number(label) {
-                Some(value) => self.values.push(value),
-                None => self.no_number = Some((self.rows, label.to_string())),
-            }
-        }
-        self.rows += 1;
-    }
-
-    /// Adds the labels of a row, of several columns.
-    pub(super) fn push_values(&mut self, values: impl IntoIterator<Item = f64>) {
-        self.values.extend(values);
-        self.rows += 1;
-    }
-
-    /// One name more than allowed is kept, as the sign that there were more.
-    fn intern(&mut self, label: &str) {
-        if self.names.len() > MAX_NAMES {
-            return;
-        }
-        let code = match self.codes_by_name.get(label) {
-            Some(&code) => code,
-            None => {
-                let code = self.names.len() as u32;
-                self.codes_by_name.insert(label.to_string(), code);
-                self.names.push(label.to_string());
-                code
-            }
-        };
-        self.codes.push(code);
-    }
-
-    /// Adds the rows of another builder after those of this one.
-    pub(super) fn append(&mut self, other: Builder) {
-        if other.names.len() > MAX_NAMES {
-            self.names = other.names;
-        } else {
-            for &code in &other.codes {
-                self.intern(&other.names[code as usize]);
-            }
-        }
-        self.values.extend(other.values);
-        if self.no_number.is_none() {
-            self.no_number = other.no_number.map(|(row, label)| (self.rows + row, label));
-        }
-        self.rows += other.rows;
-    }
-
-    pub(super) fn finish(self) -> Labels {
-        let interned = self.columns == 1 && self.names.len() <= MAX_NAMES;
-        let (names, codes) = (self.names, self.codes);
-        let numeric = self.no_number.is_none();
-        Labels {
-            rows: self.rows,
-            columns: self.columns,
-            text: interned.then_some(Interned { names, codes }),
-            values: numeric.then(|| Matrix::from_vec(self.rows, self.columns, self.values)),
-            no_number: self.no_number,
-            source: None,
-            column_names: Vec::new(),
-        }
-    }
-}
-
 #[cfg(test)]
-#[path = "labels_tests.rs"]
 mod tests;
