@@ -72,14 +72,14 @@ impl Arch for Avx512 {
 impl Arch for Avx2 {
     const FMA: bool = true;
     const REGISTER_BYTES: usize = 32;
-    const ACCUMULATORS: usize = 10;
+    const ACCUMULATORS: usize = 12;
     type F32 = x86::F32x8;
     type F64 = x86::F64x4;
 }
 impl Arch for Portable {
     const FMA: bool = false;
     const REGISTER_BYTES: usize = 16;
-    const ACCUMULATORS: usize = 10;
+    const ACCUMULATORS: usize = 12;
     type F32 = Few<f32>;
     type F64 = Few<f64>;
 }

@@ -18,16 +18,23 @@ use rayon::prelude::*;
 use super::simd::{Arch, Job, Vector, dispatch, mul_add};
 use super::{MatMut, MatRef, Matrix, Scalar};
 
-/// Columns of S taken at once: with 10 rows of Qᵀ beside them (20 kB in f32)
-/// they stay in the first-level cache.
-const DEPTH: usize = 512;
+/// Columns of S taken at once: with 10 rows of Qᵀ beside them (160 kB in f32)
+/// they stay in the second-level cache. 512, for the first level, was a third
+/// slower: S is then read in short pieces that the hardware does not foresee.
+const DEPTH: usize = 4096;
 
 /// Rows of S that one task takes in `S · Q`.
 const TASK_ROWS: usize = 512;
 
-/// Rows of S that are swept together in `Sᵀ · R`: enough to pay for loading and
-/// storing the sums, few enough that their strip of S stays in the cache.
-const SWEEP_ROWS: usize = 32;
+/// Rows of S that are swept together in `Sᵀ · R`: as many streams as the
+/// hardware follows well (32 rows gave half the speed).
+const SWEEP_ROWS: usize = 8;
+
+/// Rows of S whose dot products share the loads of Qᵀ.
+const DOT_ROWS: usize = 4;
+
+/// Registers of a row of S that share the loads of R.
+const SWEEP_REGISTERS: usize = 2;
 
 /// Partial sums in `Sᵀ · R`: more than threads, so that they share well.
 const PARTIAL_SUMS: usize = 32;
@@ -148,14 +155,11 @@ macro_rules! with_group {
 
 /// Cuts `0..k` into equal groups that fit the registers.
 #[inline(always)]
-fn groups<A: Arch>(k: usize) -> impl Iterator<Item = (usize, usize)> {
-    let most = A::ACCUMULATORS / ROWS;
+fn groups<A: Arch>(k: usize, sharing: usize) -> impl Iterator<Item = (usize, usize)> {
+    let most = A::ACCUMULATORS / sharing;
     let count = k.div_ceil(most).max(1);
     (0..count).map(move |g| (g * k / count, (g + 1) * k / count))
 }
-
-/// Rows of S (or registers of a row) that share the loads of the other operand.
-const ROWS: usize = 4;
 
 /// `out += s · q` by dot products of rows of S with rows of Qᵀ.
 struct Rows<'a, T> {
@@ -169,29 +173,32 @@ impl<T: Scalar> Job for Rows<'_, T> {
 
     #[inline(always)]
     fn run<A: Arch>(mut self) {
+        let (n, k) = (self.s.rows(), self.q_t.rows());
         for left in (0..self.s.cols()).step_by(DEPTH) {
             let right = (left + DEPTH).min(self.s.cols());
-            for (first, last) in groups::<A>(self.q_t.rows()) {
-                with_group!(last - first, G => {
-                    let q: [&[T]; G] = std::array::from_fn(|g| &self.q_t.row(first + g)[left..right]);
-                    let mut i = 0;
-                    while i + ROWS <= self.s.rows() {
-                        let s = std::array::from_fn(|r| &self.s.row(i + r)[left..right]);
-                        // SAFETY: this is `run`, for its own `A`.
-                        let sums = unsafe { dots::<T, A, ROWS, G>(s, q) };
-                        for (r, sums) in sums.iter().enumerate() {
-                            add_to(&mut self.out.row_mut(i + r)[first..last], sums);
+            let mut i = 0;
+            while i < n {
+                let rows = if i + DOT_ROWS <= n { DOT_ROWS } else { 1 };
+                // All groups of columns while these rows are in the cache.
+                for (first, last) in groups::<A>(k, DOT_ROWS) {
+                    with_group!(last - first, G => {
+                        let q: [&[T]; G] = std::array::from_fn(|g| &self.q_t.row(first + g)[left..right]);
+                        if rows == DOT_ROWS {
+                            let s = std::array::from_fn(|r| &self.s.row(i + r)[left..right]);
+                            // SAFETY: this is `run`, for its own `A`.
+                            let sums = unsafe { dots::<T, A, DOT_ROWS, G>(s, q) };
+                            for (r, sums) in sums.iter().enumerate() {
+                                add_to(&mut self.out.row_mut(i + r)[first..last], sums);
+                            }
+                        } else {
+                            let s = [&self.s.row(i)[left..right]];
+                            // SAFETY: this is `run`, for its own `A`.
+                            let [sums] = unsafe { dots::<T, A, 1, G>(s, q) };
+                            add_to(&mut self.out.row_mut(i)[first..last], &sums);
                         }
-                        i += ROWS;
-                    }
-                    while i < self.s.rows() {
-                        let s = [&self.s.row(i)[left..right]];
-                        // SAFETY: this is `run`, for its own `A`.
-                        let [sums] = unsafe { dots::<T, A, 1, G>(s, q) };
-                        add_to(&mut self.out.row_mut(i)[first..last], &sums);
-                        i += 1;
-                    }
-                });
+                    });
+                }
+                i += rows;
             }
         }
     }
@@ -259,13 +266,13 @@ impl<T: Scalar> Job for Columns<'_, T> {
     #[inline(always)]
     fn run<A: Arch>(self) {
         let (n, j, k) = (self.s.rows(), self.s.cols(), self.r.cols());
-        let width = ROWS * T::Vector::<A>::LANES;
+        let width = SWEEP_REGISTERS * T::Vector::<A>::LANES;
         for top in (0..n).step_by(SWEEP_ROWS) {
             let s = self.s.row_range(top, (top + SWEEP_ROWS).min(n));
             let r = self.r.row_range(top, (top + SWEEP_ROWS).min(n));
             let mut left = 0;
             while left + width <= j {
-                for (first, last) in groups::<A>(k) {
+                for (first, last) in groups::<A>(k, SWEEP_REGISTERS) {
                     with_group!(last - first, G => {
                         // SAFETY: this is `run`, for its own `A`.
                         unsafe { sweep::<T, A, G>(self.sums, s, r, left, first) }
@@ -285,7 +292,7 @@ impl<T: Scalar> Job for Columns<'_, T> {
     }
 }
 
-/// Adds the rows of `s` to the sums of `ROWS` registers of columns from `left`
+/// Adds the rows of `s` to the sums of `SWEEP_REGISTERS` registers of columns from `left`
 /// on, for `G` columns of R from `first` on.
 ///
 /// # Safety
@@ -306,28 +313,28 @@ unsafe fn sweep<T: Scalar, A: Arch, const G: usize>(
     };
     // SAFETY: the slices are `lanes` long; the caller has the instruction set.
     unsafe {
-        let mut acc = [[T::Vector::<A>::splat(T::ZERO); ROWS]; G];
+        let mut acc = [[T::Vector::<A>::splat(T::ZERO); SWEEP_REGISTERS]; G];
         for g in 0..G {
-            for v in 0..ROWS {
+            for v in 0..SWEEP_REGISTERS {
                 acc[g][v] = T::Vector::<A>::load(&sums[place(g, v)]);
             }
         }
         for i in 0..s.rows() {
-            let s = &s.row(i)[left..left + ROWS * lanes];
-            let mut s_now = [T::Vector::<A>::splat(T::ZERO); ROWS];
-            for v in 0..ROWS {
+            let s = &s.row(i)[left..left + SWEEP_REGISTERS * lanes];
+            let mut s_now = [T::Vector::<A>::splat(T::ZERO); SWEEP_REGISTERS];
+            for v in 0..SWEEP_REGISTERS {
                 s_now[v] = T::Vector::<A>::load(&s[v * lanes..]);
             }
             let r: &[T; G] = r.row(i)[first..].first_chunk().expect("a whole group");
             for g in 0..G {
                 let r = T::Vector::<A>::splat(r[g]);
-                for v in 0..ROWS {
+                for v in 0..SWEEP_REGISTERS {
                     acc[g][v] = acc[g][v].add_product(s_now[v], r);
                 }
             }
         }
         for g in 0..G {
-            for v in 0..ROWS {
+            for v in 0..SWEEP_REGISTERS {
                 acc[g][v].store(&mut sums[place(g, v)]);
             }
         }
