@@ -1,6 +1,6 @@
 //! What a training run or an evaluation has to say, for people and machines.
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::Effective;
 use crate::linalg::{Matrix, Scalar};
@@ -129,7 +129,8 @@ pub struct Report {
     pub relative_residual_exact: bool,
     /// The largest value that had to be added to a diagonal.
     pub jitter: f64,
-    /// Where the time went.
+    /// Where the time went; to machines, a map from the phase's name.
+    #[serde(serialize_with = "by_name")]
     pub phases: Vec<PhaseReport>,
     /// Every iteration.
     pub history: Vec<HistoryLine>,
@@ -141,6 +142,11 @@ pub struct Report {
     pub shape: [usize; 3],
     /// The settings that were used.
     pub config: Effective,
+}
+
+fn by_name<S: Serializer>(phases: &[PhaseReport], serializer: S) -> Result<S::Ok, S::Error> {
+    let numbers = |p: &PhaseReport| serde_json::json!({"seconds": p.seconds, "gflops": p.gflops});
+    serializer.collect_map(phases.iter().map(|p| (&p.phase, numbers(p))))
 }
 
 impl Report {

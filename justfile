@@ -1,0 +1,5 @@
+check:
+    scripts/check
+
+bench:
+    cargo run --release -- bench
