@@ -24,3 +24,8 @@ pub mod system;
 pub mod train;
 
 pub use error::{Error, Result};
+
+/// Runs the examples of the documentation pages as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/prediction.md")]
+struct DocumentationPages;

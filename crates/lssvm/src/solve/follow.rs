@@ -25,6 +25,8 @@ pub struct Followed<T: Scalar> {
     cross: Cross<T>,
     truth: Truth,
     scores: Matrix<T>,
+    /// Whether the scores were computed from scratch for the latest weights.
+    fresh: bool,
 }
 
 impl<T: Scalar> Followed<T> {
@@ -40,6 +42,7 @@ impl<T: Scalar> Followed<T> {
             cross,
             truth,
             scores,
+            fresh: false,
         }
     }
 
@@ -47,6 +50,7 @@ impl<T: Scalar> Followed<T> {
     /// for; if not, expensive work is left for later.
     pub(super) fn follow(&mut self, system: &System<T>, solver: &dyn Solver<T>, due: bool) {
         let mut all = false;
+        self.fresh = false;
         solver.updates(&mut |update, factor| match update {
             Update::All => all = true,
             Update::Rows { indices, change } => self.add(system, indices, change, factor),
@@ -62,6 +66,12 @@ impl<T: Scalar> Followed<T> {
             .cross
             .product(system.kernel(), system.samples(), &w.rows);
         add_bias(&mut self.scores, &w.bias);
+        self.fresh = true;
+    }
+
+    /// Whether [`Followed::scores`] owe nothing to sums over many steps.
+    pub fn is_fresh(&self) -> bool {
+        self.fresh
     }
 
     /// Adds the scores of a change of a few rows.

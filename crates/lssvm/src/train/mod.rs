@@ -13,7 +13,7 @@ pub use config::{Config, Effective, Shape};
 pub use report::{Evaluation, HistoryLine, Report};
 
 use crate::data::{Dataset, Targets};
-use crate::kernel::Samples;
+use crate::kernel::{KernelName, Samples};
 use crate::linalg::{Matrix, Scalar};
 use crate::memory;
 use crate::model::{Description, Input, Model, ModelParts, Outputs};
@@ -240,7 +240,10 @@ impl<T: Scalar> Prepared<T> {
         let evaluate = |followed: &mut Option<Followed<T>>| {
             let followed = followed.as_mut();
             let evaluation = followed.map(|followed| {
-                followed.evaluate(&system, &solution.weights);
+                let last = solution.best_iteration == solution.iterations;
+                if !(last && followed.is_fresh()) {
+                    followed.evaluate(&system, &solution.weights);
+                }
                 Evaluation::new(followed.scores(), followed.truth(), self.outputs.names())
             });
             evaluation.transpose()
@@ -304,7 +307,11 @@ impl MemoryPlan {
         let rows = |part: &Option<Matrix<T>>| part.as_ref().map_or(0, |p| p.rows());
         let others: usize = parts.iter().map(|p| rows(p)).sum();
         let data = value * (n as u64 + others as u64) * (m as u64 + k as u64);
-        let solver = config.plan().bytes::<T>(n, m, k);
+        let mut solver = config.plan().bytes::<T>(n, m, k);
+        if config.method == Method::Exact && config.kernel == KernelName::Sigmoid {
+            // The factorisation for indefinite matrices works on a copy.
+            solver += value * (n as u64).pow(2);
+        }
         let mut bytes = BASE_BYTES + data + solver;
         if bytes > config.memory.0 {
             return Err(Error::Memory {
