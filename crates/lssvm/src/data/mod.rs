@@ -189,10 +189,12 @@ pub fn parse<T: Scalar>(path: &Path, bytes: Vec<u8>, options: &ReadOptions) -> R
 
 fn read_file<T: Scalar>(path: &Path, options: &ReadOptions) -> Result<Parts<T>> {
     // An archive is read from the file, lest its bytes be held beside those of
-    // its arrays.
+    // its arrays. A pipe is not looked into: what is read there is gone.
     let mut file = bytes::open(path)?;
     let mut head = [0; 4];
-    let is_zip = file.read_exact(&mut head).is_ok() && npz::MAGIC.contains(&&head[..]);
+    let is_zip = file.metadata().is_ok_and(|data| data.is_file())
+        && file.read_exact(&mut head).is_ok()
+        && npz::MAGIC.contains(&&head[..]);
     if is_zip && options.format.is_none_or(|format| format == Format::Npz) {
         file.rewind()
             .map_err(|source| Error::io(path, "read the file", source))?;

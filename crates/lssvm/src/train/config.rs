@@ -69,7 +69,7 @@ pub struct Config {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Effective {
-    /// Classification or regression, as given.
+    /// Classification or regression.
     pub task: Task,
     /// The shape of the image that a row is, if it is one.
     #[serde(skip_serializing_if = "Option::is_none")]

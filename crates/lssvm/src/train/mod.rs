@@ -12,7 +12,7 @@ use std::time::Instant;
 pub use config::{Config, Effective, Shape};
 pub use report::{Evaluation, HistoryLine, Report};
 
-use crate::data::{Dataset, Targets};
+use crate::data::{Dataset, Targets, Task};
 use crate::kernel::{KernelName, Samples};
 use crate::linalg::{Matrix, Scalar};
 use crate::memory;
@@ -177,10 +177,14 @@ impl<T: Scalar> Prepared<T> {
                 format!("the data have {} features a row", data.train.n_features()),
             ));
         }
-        let config = config.resolve(Shape {
+        let mut config = config.resolve(Shape {
             rows: data.train.n_samples(),
             image,
         })?;
+        config.task = match outputs {
+            Outputs::Classes { .. } => Task::Classification,
+            Outputs::Values { .. } => Task::Regression,
+        };
         Ok(Self {
             validation_truth: told(&data.validation)?,
             test_truth: told(&data.test)?,
