@@ -24,7 +24,8 @@ pub struct Limits {
 }
 
 impl Limits {
-    fn check(&self) -> Result<()> {
+    /// Every limit can be kept.
+    pub(crate) fn check(&self) -> Result<()> {
         if self.iterations == 0 {
             return Err(Error::parameter("iterations", 0, "must be at least 1"));
         }
