@@ -118,7 +118,7 @@ impl TrainSettings {
             precision: args.precision.or(base.precision),
         };
         let Some(data) = args.data.clone().or(file.data) else {
-            return Err(Error::parameter("DATA", "", "name a data file or folder").into());
+            return Err(Error::parameter("DATA", "nothing", "name a data file or folder").into());
         };
         let label = file.label.map(|label| match label {
             OneOrMore::One(column) => vec![column],
@@ -220,6 +220,7 @@ pub fn options_for(options: ReadOptions, input: &Input) -> ReadOptions {
     ReadOptions {
         n_features: Some(input.n_features),
         feature_names: input.feature_names.clone(),
+        label_names: Some(input.label_names.clone()),
         index_base: options.index_base.or(input.index_base),
         max_bytes: options.max_bytes.or(Some(memory::default_budget().0)),
         ..options
