@@ -112,7 +112,11 @@ pub struct TrainArgs {
     pub kernel: Option<KernelName>,
     /// Kernel coefficient: a number, scale (1 / (features × variance)) or auto (1 / features)
     /// [default: scale]
-    #[arg(long, help_heading = "Kernel and regularisation")]
+    #[arg(
+        long,
+        allow_hyphen_values = true,
+        help_heading = "Kernel and regularisation"
+    )]
     pub gamma: Option<Gamma>,
     /// Constant term of poly and sigmoid [default: 0]
     #[arg(
@@ -144,11 +148,16 @@ pub struct TrainArgs {
     #[arg(long, short, help_heading = "Method")]
     pub iterations: Option<usize>,
     /// Most seconds; the iteration that passes it is finished
-    #[arg(long, value_name = "SECONDS", help_heading = "Method")]
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        allow_hyphen_values = true,
+        help_heading = "Method"
+    )]
     pub time: Option<f64>,
     /// Stop at this relative residual, or when the weights change less than this in a whole pass
     /// [default: 1e-4]
-    #[arg(long, help_heading = "Method")]
+    #[arg(long, allow_hyphen_values = true, help_heading = "Method")]
     pub tolerance: Option<f64>,
     /// Stop when the validation error has not improved for so many iterations
     #[arg(long, help_heading = "Method")]
