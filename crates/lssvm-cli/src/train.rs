@@ -22,10 +22,11 @@ pub fn run(args: &TrainArgs) -> anyhow::Result<()> {
 
 fn train<T: Scalar>(settings: &TrainSettings) -> anyhow::Result<()> {
     // Before hours of training, not after.
-    match &settings.model {
-        Some(path) => model::check_writable(path)?,
-        None if settings.print_config => {}
-        None => remark("note: without --model FILE the model is not kept"),
+    if !settings.print_config {
+        if let Some(path) = &settings.model {
+            model::check_writable(path)?;
+        }
+        output::expect_json(settings.json.as_deref())?;
     }
     let data = load::<T>(settings)?;
     if settings.print_config {
@@ -33,7 +34,7 @@ fn train<T: Scalar>(settings: &TrainSettings) -> anyhow::Result<()> {
     }
     progress::catch_interrupts();
     let classes = is_classification(&data.train, &settings.config);
-    let mut watcher = Progress::new(classes);
+    let mut watcher = Progress::new(classes, settings.model.is_some());
     let result = fit(data, &settings.config, &mut watcher);
     watcher.finish();
     let (model, report) = result?;
