@@ -139,7 +139,7 @@ fn measure(args: &BenchArgs, table: &mut Table) -> anyhow::Result<()> {
         black_box(sums.sum::<f64>());
     });
     table.line("plain read of N×J", read, bytes / read / 1e9, "GB/s");
-    let q = Matrix::from_fn(j, k, |i, c| wave(i, c));
+    let q = Matrix::from_fn(j, k, &wave);
     let mut out = Matrix::<f32>::zeros(n, k);
     let forward = best(args.repeat, || {
         skinny::add_product(out.view_mut(), body.view(), q.view(), 1.0);

@@ -47,14 +47,12 @@ pub fn say(line: impl std::fmt::Display) {
     }
 }
 
-#[expect(clippy::print_stdout, reason = "this is where the program speaks")]
 fn print(line: impl std::fmt::Display) {
     // A closed pipe ends the program quietly, not with a panic.
     let _ = writeln!(io::stdout(), "{line}");
 }
 
 /// A remark beside the result.
-#[expect(clippy::print_stderr, reason = "this is where the program speaks")]
 pub fn remark(line: impl std::fmt::Display) {
     let _ = writeln!(io::stderr(), "{line}");
 }

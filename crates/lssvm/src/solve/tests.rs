@@ -44,8 +44,8 @@ fn solve<T: Scalar>(system: &System<T>, plan: Plan, iterations: usize) -> Soluti
         system,
         &plan,
         &limits(iterations),
-        None,
-        None,
+        &mut None,
+        &mut None,
         0,
         &mut Silent,
     )
