@@ -279,7 +279,7 @@ mod tests {
         };
         assert_eq!(
             base.check().unwrap_err().to_string(),
-            "index_base = 2: must be 0 or 1"
+            "index-base = 2: must be 0 or 1"
         );
         let none = ReadOptions {
             max_rows: Some(0),
