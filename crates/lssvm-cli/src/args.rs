@@ -63,6 +63,9 @@ pub struct ReadArgs {
     /// What separates the columns of a CSV file, e.g. ';' or '\t' [default: guessed]
     #[arg(long)]
     pub delimiter: Option<String>,
+    /// Number of features, where LIBSVM text does not show them all [default: the largest index]
+    #[arg(long, value_name = "M")]
+    pub features: Option<usize>,
     /// Index of the first feature in LIBSVM text, 0 or 1 [default: 0 if a 0 occurs, else 1]
     #[arg(long)]
     pub index_base: Option<u32>,
@@ -112,7 +115,11 @@ pub struct TrainArgs {
     pub kernel: Option<KernelName>,
     /// Kernel coefficient: a number, scale (1 / (features × variance)) or auto (1 / features)
     /// [default: scale]
-    #[arg(long, help_heading = "Kernel and regularisation")]
+    #[arg(
+        long,
+        allow_hyphen_values = true,
+        help_heading = "Kernel and regularisation"
+    )]
     pub gamma: Option<Gamma>,
     /// Constant term of poly and sigmoid [default: 0]
     #[arg(
@@ -144,11 +151,16 @@ pub struct TrainArgs {
     #[arg(long, short, help_heading = "Method")]
     pub iterations: Option<usize>,
     /// Most seconds; the iteration that passes it is finished
-    #[arg(long, value_name = "SECONDS", help_heading = "Method")]
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        allow_hyphen_values = true,
+        help_heading = "Method"
+    )]
     pub time: Option<f64>,
     /// Stop at this relative residual, or when the weights change less than this in a whole pass
     /// [default: 1e-4]
-    #[arg(long, help_heading = "Method")]
+    #[arg(long, allow_hyphen_values = true, help_heading = "Method")]
     pub tolerance: Option<f64>,
     /// Stop when the validation error has not improved for so many iterations
     #[arg(long, help_heading = "Method")]

@@ -6,6 +6,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
+use lssvm::Error;
 use lssvm::kernel::{Kernel, Samples};
 use lssvm::linalg::dense::Backend;
 use lssvm::linalg::simd::{Arch, Job, Vector, dispatch};
@@ -20,12 +21,34 @@ use crate::output::{self, say};
 use crate::settings::pool;
 
 pub fn run(args: &BenchArgs) -> anyhow::Result<()> {
+    check(args)?;
+    output::expect_json(args.json.as_deref())?;
     let pool = pool(args.threads)?;
     let mut table = Table::default();
     let result = pool.install(|| measure(args, &mut table));
     result?;
     if let Some(path) = &args.json {
         output::json(path, &table.values)?;
+    }
+    Ok(())
+}
+
+fn check(args: &BenchArgs) -> Result<(), Error> {
+    for (name, size) in [
+        ("rows", args.rows),
+        ("features", args.features),
+        ("outputs", args.outputs),
+        ("block-size", args.block_size),
+        ("queries", args.queries),
+        ("repeat", args.repeat),
+    ] {
+        if size == 0 {
+            return Err(Error::parameter(name, size, "must be at least 1"));
+        }
+    }
+    if args.block_size > args.rows {
+        let requirement = format!("must be at most {}, the number of rows", args.rows);
+        return Err(Error::parameter("block-size", args.block_size, requirement));
     }
     Ok(())
 }
@@ -116,7 +139,7 @@ fn measure(args: &BenchArgs, table: &mut Table) -> anyhow::Result<()> {
         black_box(sums.sum::<f64>());
     });
     table.line("plain read of N×J", read, bytes / read / 1e9, "GB/s");
-    let q = Matrix::from_fn(j, k, |i, c| wave(i, c));
+    let q = Matrix::from_fn(j, k, &wave);
     let mut out = Matrix::<f32>::zeros(n, k);
     let forward = best(args.repeat, || {
         skinny::add_product(out.view_mut(), body.view(), q.view(), 1.0);

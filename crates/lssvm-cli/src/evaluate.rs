@@ -35,6 +35,7 @@ pub fn run(args: &EvaluateArgs) -> anyhow::Result<()> {
 
 fn evaluate<T: Scalar>(args: &EvaluateArgs, model: &Model<T>) -> anyhow::Result<()> {
     let start = std::time::Instant::now();
+    output::expect_json(args.json.as_deref())?;
     let spinner = spinner(format!("evaluating on {}", args.data.display()));
     let options = read_options_for(&args.read, model.input())?;
     let parts = read::<T>(&args.data, &options)?;

@@ -3,28 +3,56 @@
 
 use std::io::{self, Write};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use console::style;
 use lssvm::Error;
+use lssvm::model::check_writable;
 use lssvm::train::Evaluation;
 use serde::Serialize;
 
 /// One clear line.
 #[expect(clippy::print_stderr, reason = "this is where the program speaks")]
 pub fn complain(error: &anyhow::Error) {
-    let message = format!("{error:#}").replace('\n', " ");
+    // The library's messages already hold what the system said.
+    let message = match error.downcast_ref::<Error>() {
+        Some(error) => error.to_string(),
+        None => format!("{error:#}"),
+    };
+    let message = message.replace('\n', " ");
     eprintln!("{} {message}", style("error:").for_stderr().red().bold());
 }
 
+/// Whether standard output is for JSON alone.
+static ONLY_JSON: AtomicBool = AtomicBool::new(false);
+
+/// Prepares for `--json PATH`: a file must have a place before the work
+/// begins, and `-` takes standard output for itself, so that a program can
+/// read it; what people read then goes to standard error.
+pub fn expect_json(path: Option<&Path>) -> anyhow::Result<()> {
+    match path {
+        Some(path) if path == Path::new("-") => ONLY_JSON.store(true, Ordering::Relaxed),
+        Some(path) => check_writable(path)?,
+        None => {}
+    }
+    Ok(())
+}
+
 /// A line of the result.
-#[expect(clippy::print_stdout, reason = "this is where the program speaks")]
 pub fn say(line: impl std::fmt::Display) {
+    if ONLY_JSON.load(Ordering::Relaxed) {
+        remark(line);
+    } else {
+        print(line);
+    }
+}
+
+fn print(line: impl std::fmt::Display) {
     // A closed pipe ends the program quietly, not with a panic.
     let _ = writeln!(io::stdout(), "{line}");
 }
 
 /// A remark beside the result.
-#[expect(clippy::print_stderr, reason = "this is where the program speaks")]
 pub fn remark(line: impl std::fmt::Display) {
     let _ = writeln!(io::stderr(), "{line}");
 }
@@ -38,7 +66,7 @@ pub fn fact(name: &str, value: impl std::fmt::Display) {
 pub fn json(path: &Path, value: &impl Serialize) -> anyhow::Result<()> {
     let text = serde_json::to_string_pretty(value)?;
     if path == Path::new("-") {
-        say(text);
+        print(text);
         return Ok(());
     }
     whole(path, |file| {

@@ -6,7 +6,7 @@ use anyhow::bail;
 use lssvm::Error;
 use lssvm::data::read;
 use lssvm::linalg::{Matrix, Scalar};
-use lssvm::model::{AnyModel, Model, Outputs, argmax, softmax};
+use lssvm::model::{AnyModel, Model, Outputs, argmax, check_writable, softmax};
 
 use crate::args::PredictArgs;
 use crate::output;
@@ -24,6 +24,9 @@ fn predict<T: Scalar>(args: &PredictArgs, model: &Model<T>) -> anyhow::Result<()
     if args.probabilities && matches!(model.outputs(), Outputs::Values { .. }) {
         let requirement = "this model predicts values, which have no probabilities; use --scores";
         bail!(Error::parameter("probabilities", true, requirement));
+    }
+    if let Some(path) = &args.output {
+        check_writable(path)?;
     }
     let spinner = spinner(format!("predicting {}", args.data.display()));
     let options = read_options_for(&args.read, model.input())?;
@@ -107,11 +110,13 @@ impl<'a> Predictions<'a> {
     fn write_table(&self, out: &mut dyn Write) -> io::Result<()> {
         let mut table = csv::Writer::from_writer(out);
         let first = self.classes.iter().map(|_| "predicted".to_string());
-        table.write_record(first.chain(self.names.iter().cloned()))?;
+        let header = first.chain(self.names.iter().cloned());
+        table.write_record(header).map_err(plain)?;
         for i in 0..self.rows() {
             let class = self.classes.iter().map(|classes| classes[i].to_string());
             let numbers = self.numbers.iter().flat_map(|(_, n)| n.row(i));
-            table.write_record(class.chain(numbers.map(f64::to_string)))?;
+            let row = class.chain(numbers.map(f64::to_string));
+            table.write_record(row).map_err(plain)?;
         }
         table.flush()
     }
@@ -131,5 +136,13 @@ impl<'a> Predictions<'a> {
             writeln!(out)?;
         }
         Ok(())
+    }
+}
+
+/// What the system said: csv's own conversion hides that a pipe was closed.
+fn plain(error: csv::Error) -> io::Error {
+    match error.into_kind() {
+        csv::ErrorKind::Io(error) => error,
+        kind => io::Error::other(format!("{kind:?}")),
     }
 }

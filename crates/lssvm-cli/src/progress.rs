@@ -46,6 +46,8 @@ pub fn spinner(message: String) -> ProgressBar {
 pub struct Progress {
     bar: ProgressBar,
     classes: bool,
+    /// Whether the model will be saved.
+    kept: bool,
     steps: u64,
 }
 
@@ -53,10 +55,11 @@ pub struct Progress {
 const PARTS: u64 = 1000;
 
 impl Progress {
-    pub fn new(classes: bool) -> Self {
+    pub fn new(classes: bool, kept: bool) -> Self {
         Self {
             bar: ProgressBar::hidden(),
             classes,
+            kept,
             steps: 1,
         }
     }
@@ -85,6 +88,8 @@ impl Observer for Progress {
         let residual = residual.unwrap_or_default();
         self.bar
             .set_message(format!("{test}{validation}{residual}"));
+        let prefix = format!("{}/{}", iteration.iteration, self.steps);
+        self.bar.set_prefix(prefix);
         self.bar.set_position(iteration.iteration as u64 * PARTS);
         flow()
     }
@@ -116,6 +121,10 @@ impl Watcher for Progress {
             config.threads,
             Bytes(planned_bytes),
         ));
+        // Not before: a run that cannot begin says why, and nothing else.
+        if !self.kept {
+            remark("note: without --model FILE the model is not kept");
+        }
         self.steps = config.iterations as u64;
         let template = if config.method.is_iterative() {
             "{bar:24} {prefix}  {msg}  {elapsed}, {eta} left"

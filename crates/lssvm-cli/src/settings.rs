@@ -45,10 +45,11 @@ struct FileOptions {
     label: Option<OneOrMore>,
     header: Option<bool>,
     delimiter: Option<String>,
+    features: Option<usize>,
     index_base: Option<u32>,
 }
 
-const FILE_KEYS: [&str; 10] = [
+const FILE_KEYS: [&str; 11] = [
     "data",
     "model",
     "test",
@@ -58,6 +59,7 @@ const FILE_KEYS: [&str; 10] = [
     "label",
     "header",
     "delimiter",
+    "features",
     "index-base",
 ];
 
@@ -118,7 +120,7 @@ impl TrainSettings {
             precision: args.precision.or(base.precision),
         };
         let Some(data) = args.data.clone().or(file.data) else {
-            return Err(Error::parameter("DATA", "", "name a data file or folder").into());
+            return Err(Error::parameter("DATA", "nothing", "name a data file or folder").into());
         };
         let label = file.label.map(|label| match label {
             OneOrMore::One(column) => vec![column],
@@ -129,6 +131,7 @@ impl TrainSettings {
             label: args.read.label.clone().or(label),
             header: args.read.header.or(file.header),
             delimiter: args.read.delimiter.clone().or(file.delimiter),
+            features: args.read.features.or(file.features),
             index_base: args.read.index_base.or(file.index_base),
         };
         let budget = config.memory.unwrap_or_else(memory::default_budget);
@@ -202,6 +205,7 @@ fn read_options(args: &ReadArgs) -> anyhow::Result<ReadOptions> {
         labels: args.label.clone(),
         header: args.header,
         delimiter,
+        n_features: args.features,
         index_base: args.index_base,
         ..ReadOptions::default()
     })
@@ -220,6 +224,7 @@ pub fn options_for(options: ReadOptions, input: &Input) -> ReadOptions {
     ReadOptions {
         n_features: Some(input.n_features),
         feature_names: input.feature_names.clone(),
+        label_names: Some(input.label_names.clone()),
         index_base: options.index_base.or(input.index_base),
         max_bytes: options.max_bytes.or(Some(memory::default_budget().0)),
         ..options

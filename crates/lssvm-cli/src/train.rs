@@ -1,6 +1,6 @@
 //! `lssvm train`
 
-use lssvm::data::{Dataset, Parts, ReadOptions, read};
+use lssvm::data::{Dataset, Parts, ReadOptions, Task, read};
 use lssvm::error::Bytes;
 use lssvm::linalg::{Precision, Scalar};
 use lssvm::model::{self, Input};
@@ -22,10 +22,11 @@ pub fn run(args: &TrainArgs) -> anyhow::Result<()> {
 
 fn train<T: Scalar>(settings: &TrainSettings) -> anyhow::Result<()> {
     // Before hours of training, not after.
-    match &settings.model {
-        Some(path) => model::check_writable(path)?,
-        None if settings.print_config => {}
-        None => remark("note: without --model FILE the model is not kept"),
+    if !settings.print_config {
+        if let Some(path) = &settings.model {
+            model::check_writable(path)?;
+        }
+        output::expect_json(settings.json.as_deref())?;
     }
     let data = load::<T>(settings)?;
     if settings.print_config {
@@ -33,7 +34,7 @@ fn train<T: Scalar>(settings: &TrainSettings) -> anyhow::Result<()> {
     }
     progress::catch_interrupts();
     let classes = is_classification(&data.train, &settings.config);
-    let mut watcher = Progress::new(classes);
+    let mut watcher = Progress::new(classes, settings.model.is_some());
     let result = fit(data, &settings.config, &mut watcher);
     watcher.finish();
     let (model, report) = result?;
@@ -99,7 +100,11 @@ fn print_config<T: Scalar>(data: &Data<T>, config: &Config) -> anyhow::Result<()
         rows: config.train_rows.unwrap_or(rows).min(rows),
         image: config.image_shape.or(data.train.image),
     };
-    let effective = config.resolve(shape)?;
+    let mut effective = config.resolve(shape)?;
+    effective.task = match is_classification(&data.train, config) {
+        true => Task::Classification,
+        false => Task::Regression,
+    };
     output::say(toml::to_string(&effective)?.trim_end());
     Ok(())
 }

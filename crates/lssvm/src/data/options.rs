@@ -187,6 +187,10 @@ pub struct ReadOptions {
     /// is a column that is neither a feature nor the label: ignoring it might
     /// ignore a misspelled feature.
     pub feature_names: Option<Vec<String>>,
+    /// Names of the label columns that a model was trained with. In a table
+    /// with a header they are the labels if all are there and
+    /// [`labels`](Self::labels) chooses no others.
+    pub label_names: Option<Vec<String>>,
     /// The index of the first feature in LIBSVM text, 0 or 1; if not given it
     /// is 0 if an index 0 occurs, else 1.
     pub index_base: Option<u32>,
@@ -211,7 +215,7 @@ impl ReadOptions {
             return Err(Error::parameter("max_rows", 0, "must be at least 1"));
         }
         match self.index_base {
-            Some(base) if base > 1 => Err(Error::parameter("index_base", base, "must be 0 or 1")),
+            Some(base) if base > 1 => Err(Error::parameter("index-base", base, "must be 0 or 1")),
             _ => Ok(()),
         }
     }
@@ -275,7 +279,7 @@ mod tests {
         };
         assert_eq!(
             base.check().unwrap_err().to_string(),
-            "index_base = 2: must be 0 or 1"
+            "index-base = 2: must be 0 or 1"
         );
         let none = ReadOptions {
             max_rows: Some(0),

@@ -144,7 +144,7 @@ impl Temporary {
                 // Left by a process that was killed and had this number.
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
                 Err(error) => {
-                    let action = "create the model file in its folder";
+                    let action = "create a file in its folder";
                     return Err(Error::io(&target.path(), action, error));
                 }
             }

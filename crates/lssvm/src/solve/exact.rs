@@ -179,7 +179,7 @@ impl<T: Scalar> Factor<T> {
                 T::from_f64(right.get(i, c).to_f64() - product.get(i, c))
             });
             let norm = difference.frobenius_norm();
-            if !(norm < 0.5 * best) {
+            if norm.is_nan() || norm >= 0.5 * best {
                 break;
             }
             best = norm;

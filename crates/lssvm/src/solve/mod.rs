@@ -119,9 +119,9 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The solver, its parameters checked against the system.
-    pub fn solver<T: Scalar>(&self, system: &System<T>) -> Result<Box<dyn Solver<T>>> {
-        let size = system.n() + 1;
+    /// The parameters fit a system of so many training rows.
+    pub(crate) fn check(&self, rows: usize) -> Result<()> {
+        let size = rows + 1;
         if self.averages == 0 {
             return Err(Error::parameter("averages", 0, "must be at least 1"));
         }
@@ -134,6 +134,13 @@ impl Plan {
                 ),
             ));
         }
+        Ok(())
+    }
+
+    /// The solver, its parameters checked against the system.
+    pub fn solver<T: Scalar>(&self, system: &System<T>) -> Result<Box<dyn Solver<T>>> {
+        self.check(system.n())?;
+        let size = system.n() + 1;
         let one = |seed: u64| -> Box<dyn Solver<T>> {
             let blocks = Blocks::new(size, self.block_size, seed);
             match self.method {

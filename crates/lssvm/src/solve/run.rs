@@ -24,18 +24,19 @@ pub struct Limits {
 }
 
 impl Limits {
-    fn check(&self) -> Result<()> {
+    /// Every limit can be kept.
+    pub(crate) fn check(&self) -> Result<()> {
         if self.iterations == 0 {
             return Err(Error::parameter("iterations", 0, "must be at least 1"));
         }
-        if !(self.tolerance >= 0.0) {
+        if self.tolerance.is_nan() || self.tolerance < 0.0 {
             return Err(Error::parameter(
                 "tolerance",
                 self.tolerance,
                 "must be 0 or more",
             ));
         }
-        if let Some(seconds) = self.seconds.filter(|s| !(*s > 0.0)) {
+        if let Some(seconds) = self.seconds.filter(|s| s.is_nan() || *s <= 0.0) {
             return Err(Error::parameter("time", seconds, "must be positive"));
         }
         if self.patience == Some(0) {

@@ -81,6 +81,18 @@ pub struct System<T: Scalar> {
     targets: Matrix<T>,
 }
 
+/// Whether a number can be c.
+pub(crate) fn check_c(c: f64) -> Result<()> {
+    if !(c > 0.0 && c.is_finite()) {
+        return Err(Error::parameter(
+            "c",
+            c,
+            "must be positive and finite; a larger c follows the training data more closely",
+        ));
+    }
+    Ok(())
+}
+
 /// Rows of a band of Ω+λI that is computed before progress is told.
 const BAND: usize = 1024;
 
@@ -91,13 +103,7 @@ const TILE: usize = 512;
 impl<T: Scalar> System<T> {
     /// `x`: preprocessed training rows; `targets`: one row for each.
     pub fn new(x: Matrix<T>, targets: Matrix<T>, kernel: Kernel, c: f64) -> Result<Self> {
-        if !(c > 0.0 && c.is_finite()) {
-            return Err(Error::parameter(
-                "c",
-                c,
-                "must be positive and finite; a larger c follows the training data more closely",
-            ));
-        }
+        check_c(c)?;
         if x.rows() == 0 {
             return Err(Error::Data("there are no training rows".into()));
         }

@@ -74,7 +74,7 @@ pub struct Effective {
     /// The shape of the image that a row is, if it is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image_shape: Option<ImageShape>,
-    /// Training rows, without those for validation.
+    /// Training rows, with those kept apart for validation.
     pub train_rows: usize,
     /// Steps applied to the features.
     pub preprocess: PipelineSpec,
@@ -113,8 +113,13 @@ pub struct Effective {
     pub seed: u64,
     /// Number of threads.
     pub threads: usize,
-    /// Most memory the process may use.
-    pub memory: Size,
+    /// Most memory the process may use, if that was given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Size>,
+    /// Most memory the process may use; depends on the machine's state if it
+    /// was not given, and is not part of the saved settings.
+    #[serde(skip, default = "memory::default_budget")]
+    pub budget: Size,
     /// Number type of the computation.
     pub precision: Precision,
 }
@@ -122,7 +127,7 @@ pub struct Effective {
 /// What the defaults depend on.
 #[derive(Debug, Clone, Copy)]
 pub struct Shape {
-    /// Training rows, without those for validation.
+    /// Training rows, with those that [`Config::validation`] keeps apart.
     pub rows: usize,
     /// The shape of the image that a row is.
     pub image: Option<ImageShape>,
@@ -147,7 +152,17 @@ impl Config {
     /// Images get the paper's setting: centred rows of unit norm, a polynomial
     /// kernel of degree 4, c = 10⁴. Tables get standardised columns, a Gaussian
     /// kernel of scikit-learn's width and c = 10.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] if a number cannot be used with such data. All
+    /// that does not depend on the values of the features is checked here,
+    /// before any work.
     pub fn resolve(&self, shape: Shape) -> Result<Effective> {
+        let kept_apart = match self.validation {
+            Some(share) => validation_rows(shape.rows, share)?,
+            None => 0,
+        };
+        let rows = shape.rows - kept_apart;
         let image = shape.image.is_some();
         let text = if image {
             "center,unit-norm"
@@ -158,18 +173,18 @@ impl Config {
             Some(steps) => steps.clone(),
             None => text.parse()?,
         };
-        let memory = self.memory.unwrap_or_else(memory::default_budget);
+        let budget = self.memory.unwrap_or_else(memory::default_budget);
         let precision = self.precision.unwrap_or_default();
         let method = self.method.unwrap_or_else(|| {
             let value = if precision == Precision::F64 { 8 } else { 4 };
-            let bytes = value * (shape.rows as u64).pow(2);
-            if shape.rows <= MOST_ROWS_FOR_EXACT && 2 * bytes <= memory.0 {
+            let bytes = value * (rows as u64).pow(2);
+            if rows <= MOST_ROWS_FOR_EXACT && 2 * bytes <= budget.0 {
                 Method::Exact
             } else {
                 Method::Mp
             }
         });
-        let size = shape.rows + 1;
+        let size = rows + 1;
         let block_size = self.block_size.unwrap_or_else(|| {
             // A tenth of small data, so that there are several blocks.
             (size / 10).clamp(1, DEFAULT_BLOCK).max(100).min(size)
@@ -190,7 +205,7 @@ impl Config {
         if threads == 0 {
             return Err(Error::parameter("threads", 0, "must be at least 1"));
         }
-        Ok(Effective {
+        let effective = Effective {
             task: self.task.unwrap_or_default(),
             image_shape: shape.image,
             train_rows: shape.rows,
@@ -211,10 +226,31 @@ impl Config {
             follow: self.follow.unwrap_or(1),
             seed: self.seed.unwrap_or(1),
             threads,
-            memory,
+            memory: self.memory,
+            budget,
             precision,
-        })
+        };
+        crate::system::check_c(effective.c)?;
+        effective.limits().check()?;
+        effective.plan().check(rows)?;
+        Ok(effective)
     }
+}
+
+/// How many of so many rows this share keeps apart, as
+/// [`Dataset::split`](crate::data::Dataset::split) does.
+fn validation_rows(rows: usize, share: f64) -> Result<usize> {
+    let wrong = |requirement: String| Err(Error::parameter("validation", share, requirement));
+    if !(share > 0.0 && share < 1.0) {
+        return wrong("must be between 0 and 1, or a file".into());
+    }
+    let apart = (rows as f64 * share).round() as usize;
+    if apart == 0 || apart >= rows {
+        return wrong(format!(
+            "one of the two parts of {rows} rows would be empty"
+        ));
+    }
+    Ok(apart)
 }
 
 impl Effective {

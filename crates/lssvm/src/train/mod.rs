@@ -7,12 +7,14 @@
 mod config;
 mod report;
 
+use std::path::Path;
 use std::time::Instant;
 
 pub use config::{Config, Effective, Shape};
 pub use report::{Evaluation, HistoryLine, Report};
 
 use crate::data::{Dataset, Targets, Task};
+use crate::error::Place;
 use crate::kernel::{KernelName, Samples};
 use crate::linalg::{Matrix, Scalar};
 use crate::memory;
@@ -69,14 +71,19 @@ pub fn fit<T: Scalar>(
 }
 
 /// Names the outputs and turns labels into the numbers to be fitted.
-fn encode<T: Scalar>(labels: &Targets, label_names: &[String]) -> Result<(Outputs, Matrix<T>)> {
+fn encode<T: Scalar>(
+    labels: &Targets,
+    label_names: &[String],
+    source: &Path,
+) -> Result<(Outputs, Matrix<T>)> {
     match labels {
         Targets::Classes { names, codes } => {
             if let [only] = names.as_slice() {
-                return Err(Error::Data(format!(
+                let problem = format!(
                     "all training rows have the class '{only}'; classification needs at least \
                      two classes (or choose --task regression)"
-                )));
+                );
+                return Err(Error::file(source, Place::Whole, problem));
             }
             let one_hot = Matrix::from_fn(codes.len(), names.len(), |i, k| {
                 if codes[i] as usize == k {
@@ -125,6 +132,11 @@ struct Prepared<T: Scalar> {
 impl<T: Scalar> Prepared<T> {
     fn new(mut data: Data<T>, config: &Config) -> Result<Self> {
         let start = Instant::now();
+        let mut config = config.clone();
+        if data.validation.is_some() {
+            // Rows that were given come before a share of the training rows.
+            config.validation = None;
+        }
         if let Some(rows) = config.train_rows {
             if rows == 0 {
                 return Err(Error::parameter("train-rows", 0, "must be at least 1"));
@@ -133,18 +145,29 @@ impl<T: Scalar> Prepared<T> {
                 data.train = data.train.head(rows);
             }
         }
-        let seed = config.seed.unwrap_or(1);
-        if let (Some(fraction), None) = (config.validation, &data.validation) {
-            let (train, validation) = data.train.split(fraction, seed)?;
-            data.train = train;
-            data.validation = Some(validation);
-        }
-        if config.patience.is_some() && data.validation.is_none() {
+        if config.patience.is_some() && data.validation.is_none() && config.validation.is_none() {
             return Err(Error::parameter(
                 "patience",
                 config.patience.unwrap_or(0),
                 "needs validation rows; give --validation as well (the test part never decides)",
             ));
+        }
+        let image = config.image_shape.or(data.train.image);
+        if let Some(shape) = image.filter(|shape| shape.len() != data.train.n_features()) {
+            return Err(Error::parameter(
+                "image-shape",
+                shape,
+                format!("the data have {} features a row", data.train.n_features()),
+            ));
+        }
+        let mut config = config.resolve(Shape {
+            rows: data.train.n_samples(),
+            image,
+        })?;
+        if let Some(share) = config.validation {
+            let (train, validation) = data.train.split(share, config.seed)?;
+            data.train = train;
+            data.validation = Some(validation);
         }
         let labels = data.train.labels.as_ref().ok_or_else(|| {
             Error::Data(format!(
@@ -154,8 +177,12 @@ impl<T: Scalar> Prepared<T> {
             ))
         })?;
         let label_names = labels.column_names().to_vec();
-        let targets = labels.resolve(config.task.unwrap_or_default())?;
-        let (outputs, targets) = encode(&targets, &label_names)?;
+        let targets = labels.resolve(config.task)?;
+        let (outputs, targets) = encode(&targets, &label_names, &data.train.source)?;
+        config.task = match outputs {
+            Outputs::Classes { .. } => Task::Classification,
+            Outputs::Values { .. } => Task::Regression,
+        };
         let parts = [&data.validation, &data.test];
         for part in parts.into_iter().flatten() {
             if part.n_features() != data.train.n_features() {
@@ -169,22 +196,6 @@ impl<T: Scalar> Prepared<T> {
         }
         let told =
             |part: &Option<Dataset<T>>| part.as_ref().map(|part| truth(part, &outputs)).transpose();
-        let image = config.image_shape.or(data.train.image);
-        if let Some(shape) = image.filter(|shape| shape.len() != data.train.n_features()) {
-            return Err(Error::parameter(
-                "image-shape",
-                shape,
-                format!("the data have {} features a row", data.train.n_features()),
-            ));
-        }
-        let mut config = config.resolve(Shape {
-            rows: data.train.n_samples(),
-            image,
-        })?;
-        config.task = match outputs {
-            Outputs::Classes { .. } => Task::Classification,
-            Outputs::Values { .. } => Task::Regression,
-        };
         Ok(Self {
             validation_truth: told(&data.validation)?,
             test_truth: told(&data.test)?,
@@ -317,11 +328,11 @@ impl MemoryPlan {
             solver += value * (n as u64).pow(2);
         }
         let mut bytes = BASE_BYTES + data + solver;
-        if bytes > config.memory.0 {
+        if bytes > config.budget.0 {
             return Err(Error::Memory {
                 what: format!("training by {} on {n} rows of {m} features", config.method),
                 needed: bytes,
-                available: config.memory.0,
+                available: config.budget.0,
                 remedy: remedy::<T>(config, n, m, k, BASE_BYTES + data),
             });
         }
@@ -335,7 +346,7 @@ impl MemoryPlan {
         for (stored, part) in stored.iter_mut().zip(parts) {
             let needed = Cross::<T>::stored_bytes(rows(part), n);
             if full && config.follow > 0 && needed > 0 {
-                *stored = bytes + needed <= config.memory.0;
+                *stored = bytes + needed <= config.budget.0;
                 if *stored {
                     bytes += needed;
                 } else if config.follow == 1 {
@@ -359,7 +370,7 @@ fn remedy<T: Scalar>(config: &Effective, n: usize, m: usize, k: usize, fixed: u6
             block_size,
             ..config.plan()
         };
-        fixed + plan.bytes::<T>(n, m, k) <= config.memory.0
+        fixed + plan.bytes::<T>(n, m, k) <= config.budget.0
     };
     let method = match config.method {
         Method::Exact => Method::Mp,

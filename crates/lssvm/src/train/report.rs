@@ -150,11 +150,11 @@ fn by_name<S: Serializer>(phases: &[PhaseReport], serializer: S) -> Result<S::Ok
 }
 
 impl Report {
-    /// The part that is saved in the model: without the long lists.
+    /// The part that is saved in the model: without the long lists, and without
+    /// times, so that the same run gives the same file.
     pub fn summary(&self) -> serde_json::Value {
         let test = self.test.as_ref();
         serde_json::json!({
-            "seconds": self.seconds,
             "iterations": self.iterations,
             "best_iteration": self.best_iteration,
             "stopped": self.stopped,

@@ -109,7 +109,8 @@ fn listed(names: &[String]) -> String {
 }
 
 /// The features of a model, wherever they are. What is left is the label: what
-/// was chosen, or the column called so, or the only one.
+/// was chosen, or what the model was trained with, or the only column, or the
+/// one called so.
 fn by_name(
     path: &Path,
     names: &[String],
@@ -125,9 +126,15 @@ fn by_name(
     let mut left: Vec<usize> = (0..names.len())
         .filter(|&column| !is_feature[column])
         .collect();
+    let among_left = |name: &String| left.iter().copied().find(|&c| names[c] == *name);
+    let expected: Option<Vec<usize>> = match options.label_names.as_deref() {
+        None | Some([]) => None,
+        Some(expected) => expected.iter().map(among_left).collect(),
+    };
     let labels = match &options.labels {
         _ if left.is_empty() || options.no_labels => Vec::new(),
         Some(columns) => chosen(path, names.len(), Some(names), columns)?,
+        None if expected.is_some() => expected.unwrap_or_default(),
         None if left.len() == 1 => left.clone(),
         None => left
             .iter()

@@ -1,0 +1,126 @@
+//! Ctrl-C ends a run well, and nothing ends it with half a file.
+
+#![cfg(unix)]
+
+mod common;
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use common::*;
+
+/// Steps enough for hours.
+const LONG: &str = "train train.csv --test test.csv --method mp --block-size 100 --tolerance 0 \
+                    --iterations 100000000 --follow 0 --model m --json r.json";
+
+/// Starts a command and waits until its training has begun.
+fn start(folder: &Folder, line: &str) -> (Child, BufReader<std::process::ChildStderr>) {
+    let mut command = folder.command(line);
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    let mut first = String::new();
+    stderr.read_line(&mut first).unwrap();
+    assert!(first.contains("rows, "), "{first}");
+    std::thread::sleep(Duration::from_millis(300));
+    (child, stderr)
+}
+
+fn send(child: &Child, signal: &str) {
+    let kill = Command::new("kill")
+        .args([signal, &child.id().to_string()])
+        .status();
+    assert!(kill.unwrap().success());
+}
+
+fn flowers_in_plenty() -> Folder {
+    let folder = Folder::new();
+    folder.write("train.csv", flowers(0..1500));
+    folder.write("test.csv", flowers(1500..1800));
+    folder
+}
+
+#[test]
+fn an_interrupted_run_keeps_its_model() {
+    let folder = flowers_in_plenty();
+    let (mut child, mut stderr) = start(&folder, LONG);
+    let asked = Instant::now();
+    send(&child, "-INT");
+    let mut said = String::new();
+    stderr.read_to_string(&mut said).unwrap();
+    let mut stdout = String::new();
+    let out = child.stdout.take();
+    out.unwrap().read_to_string(&mut stdout).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0), "{said}");
+    assert!(asked.elapsed() < Duration::from_secs(20));
+    assert!(said.contains("stopping after this iteration"), "{said}");
+    assert!(said.contains("interrupted: this is the model"), "{said}");
+    assert!(stdout.contains("it was interrupted"), "{stdout}");
+
+    let report = folder.json("r.json");
+    assert_eq!(report["stopped"], "interrupted");
+    assert!(number(&report, "iterations") >= 1.0);
+    folder.run("evaluate m test.csv --json e.json");
+    let error = number(&folder.json("e.json"), "error_percent");
+    assert_eq!(number(&report, "error_percent"), error);
+    assert_eq!(folder.predictions("m test.csv").len(), 300);
+}
+
+#[test]
+fn a_killed_run_leaves_no_file() {
+    let folder = flowers_in_plenty();
+    let before = folder.names();
+    let (mut child, _) = start(&folder, LONG);
+    send(&child, "-KILL");
+    assert_eq!(child.wait().unwrap().code(), None);
+    assert_eq!(folder.names(), before);
+}
+
+#[test]
+fn a_killed_run_leaves_the_old_model() {
+    let folder = flowers_in_plenty();
+    folder.run("train train.csv --model m --method mp --iterations 3");
+    let before = std::fs::read(folder.path("m")).unwrap();
+    let (mut child, _) = start(&folder, LONG);
+    send(&child, "-KILL");
+    child.wait().unwrap();
+    assert_eq!(std::fs::read(folder.path("m")).unwrap(), before);
+}
+
+#[test]
+fn an_interrupted_exact_solution_is_a_failure() {
+    let folder = Folder::new();
+    folder.write("train.csv", flowers(0..9000));
+    let before = folder.names();
+    let line = "train train.csv --method exact --precision f64 --model m --threads 1";
+    let (mut child, mut stderr) = start(&folder, line);
+    send(&child, "-INT");
+    let mut said = String::new();
+    stderr.read_to_string(&mut said).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(1), "{said}");
+    let last = said.lines().last().unwrap();
+    assert!(last.starts_with("error: "), "{said}");
+    assert_eq!(folder.names(), before);
+}
+
+#[test]
+fn a_closed_pipe_is_no_failure() {
+    let folder = Folder::new();
+    folder.write("train.csv", flowers(0..100));
+    folder.write("many.csv", flowers(0..20_000));
+    folder.run("train train.csv --model m");
+    let mut command = folder.command("predict m many.csv --scores");
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(Written::new(&output).stderr, "");
+    assert_eq!(output.status.code(), Some(0));
+}
