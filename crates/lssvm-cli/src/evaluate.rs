@@ -45,27 +45,9 @@ fn evaluate<T: Scalar>(args: &EvaluateArgs, model: &Model<T>) -> anyhow::Result<
     let evaluation = Evaluation::new(&scores, &truth, model.outputs().names())?;
     spinner.finish_and_clear();
     output::evaluation("result", &evaluation);
-    if let (Some(classes), Some(confusion)) = (&evaluation.classes, &evaluation.confusion) {
-        if classes.len() <= MOST_CLASSES_SHOWN {
-            say(format!(
-                "\ntrue classes in rows, predicted in columns\n{confusion}"
-            ));
-        }
-        let width = classes
-            .iter()
-            .map(|c| c.class.chars().count())
-            .max()
-            .unwrap_or(0)
-            .max(5);
-        say(format!(
-            "{:<width$}  precision  recall      f1    rows",
-            "class"
-        ));
-        for c in classes {
-            say(format!(
-                "{:<width$}  {:>9.4}  {:>6.4}  {:>6.4}  {:>6}",
-                c.class, c.precision, c.recall, c.f1, c.support
-            ));
+    if let Some(confusion) = &evaluation.confusion {
+        if confusion.classes.len() <= MOST_CLASSES_SHOWN {
+            say(format!("\n{confusion}"));
         }
     }
     let seconds = start.elapsed().as_secs_f64();

@@ -63,6 +63,13 @@ pub enum Error {
         remedy: String,
     },
 
+    /// Somebody asked to stop before there was anything to keep.
+    #[error(
+        "interrupted before there was a solution, so there is nothing to keep; an iterative \
+             method (such as mp) would have kept its last iteration"
+    )]
+    Interrupted,
+
     /// The computation left the range of the number type.
     #[error("{0}")]
     Numeric(String),

@@ -164,7 +164,7 @@ fn factor_in_panels<T: Scalar>(
         start += width;
         let left = rest as f64 / n as f64;
         if !progress(1.0 - left * left * left) {
-            return Err(Error::Numeric("the factorisation was interrupted".into()));
+            return Err(Error::Interrupted);
         }
     }
     Ok(true)
@@ -175,9 +175,14 @@ pub fn mirror_upper<T: Scalar>(a: &mut Matrix<T>) {
     copy_triangle(a, |values, n, i, j| values[j * n + i] = values[i * n + j]);
 }
 
+/// Copies the lower triangle over the upper one.
+pub fn mirror_lower<T: Scalar>(a: &mut Matrix<T>) {
+    copy_triangle(a, |values, n, i, j| values[i * n + j] = values[j * n + i]);
+}
+
 /// Puts `A + jitter·I` back over a spoilt factor, from the lower triangle.
 fn restore_upper<T: Scalar>(a: &mut Matrix<T>, diagonal: &[T], jitter: f64) {
-    copy_triangle(a, |values, n, i, j| values[i * n + j] = values[j * n + i]);
+    mirror_lower(a);
     for (i, &d) in diagonal.iter().enumerate() {
         a.set(i, i, T::from_f64(d.to_f64() + jitter));
     }

@@ -10,7 +10,7 @@
 //! steps of iterative refinement and the residual need no second look at the
 //! kernel. A kernel that is not positive (`sigmoid`) is solved by Bunch–Kaufman.
 
-use super::{Phase, Residual, Solver, Step, Update, Work};
+use super::{Phase, Residual, Solver, Step, Work};
 use crate::linalg::{Cholesky, MatRef, Matrix, Scalar, skinny};
 use crate::system::{Bordered, System, relative};
 use crate::{Error, Result};
@@ -94,10 +94,6 @@ impl<T: Scalar> Solver<T> for Exact<T> {
 
     fn residual(&self) -> Option<Residual> {
         self.residual
-    }
-
-    fn updates(&self, tell: &mut dyn FnMut(Update<'_, T>, T)) {
-        tell(Update::All, T::ONE);
     }
 
     fn steps_per_pass(&self) -> usize {

@@ -9,7 +9,7 @@
 //! equations: its distance to the solution never rises. All rows of W change
 //! in a step, so that following the error costs a full product.
 
-use super::{BlockInverse, Blocks, Residual, Solver, Step, Update, Work};
+use super::{BlockInverse, Blocks, Residual, Solver, Step, Work};
 use crate::Result;
 use crate::linalg::{Scalar, sum_of_squares};
 use crate::system::{Bordered, System, relative};
@@ -49,8 +49,10 @@ pub(super) fn project<T: Scalar>(
         let product = strip.transposed_product(weights);
         let pairs = difference.values_mut().iter_mut().zip(product.values());
         pairs.for_each(|(d, &p)| *d -= p);
-        // The rows of a block are a random sample of all rows.
-        let sampled = sum_of_squares(difference.values()) * size as f64 / strip.columns() as f64;
+        // The bias comes first; the rows after it are a random sample of all rows.
+        let (bias, rows) = difference.values().split_at(difference.cols());
+        let sampled = (size - 1) as f64 / (strip.columns() - 1).max(1) as f64;
+        let sampled = sum_of_squares(bias) + sum_of_squares(rows) * sampled;
         let residual = Residual {
             relative: relative(sampled.sqrt(), right_hand_side.norm()),
             exact: false,
@@ -84,10 +86,6 @@ impl<T: Scalar> Solver<T> for Kaczmarz<T> {
 
     fn residual(&self) -> Option<Residual> {
         self.residual
-    }
-
-    fn updates(&self, tell: &mut dyn FnMut(Update<'_, T>, T)) {
-        tell(Update::All, T::ONE);
     }
 
     fn steps_per_pass(&self) -> usize {

@@ -11,7 +11,7 @@
 //! strip, one Gram matrix and one factor serve both.
 
 use super::kaczmarz::project;
-use super::{Blocks, Residual, Solver, Step, Update, Work};
+use super::{Blocks, Residual, Solver, Step, Work};
 use crate::Result;
 use crate::linalg::Scalar;
 use crate::system::{Bordered, System, relative};
@@ -68,10 +68,6 @@ impl<T: Scalar> Solver<T> for KaczmarzMp<T> {
 
     fn residual(&self) -> Option<Residual> {
         self.residual
-    }
-
-    fn updates(&self, tell: &mut dyn FnMut(Update<'_, T>, T)) {
-        tell(Update::All, T::ONE);
     }
 
     fn steps_per_pass(&self) -> usize {

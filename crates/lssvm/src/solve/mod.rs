@@ -125,13 +125,11 @@ impl Plan {
         if self.averages == 0 {
             return Err(Error::parameter("averages", 0, "must be at least 1"));
         }
-        if self.method.is_iterative() && !(1..=size).contains(&self.block_size) {
+        if self.method.is_iterative() && !(2..=size).contains(&self.block_size) {
             return Err(Error::parameter(
                 "block-size",
                 self.block_size,
-                format!(
-                    "must be from 1 to {size}, the number of training rows and one for the bias"
-                ),
+                format!("must be from 2 to {size}: the bias and at least one of the training rows"),
             ));
         }
         Ok(())
@@ -271,7 +269,9 @@ pub trait Solver<T: Scalar> {
 
     /// Tells how [`Solver::weights`] changed in the last step; the changes
     /// times their factors add up.
-    fn updates(&self, tell: &mut dyn FnMut(Update<'_, T>, T));
+    fn updates(&self, tell: &mut dyn FnMut(Update<'_, T>, T)) {
+        tell(Update::All, T::ONE);
+    }
 
     /// Steps after which every index has had its turn.
     fn steps_per_pass(&self) -> usize;

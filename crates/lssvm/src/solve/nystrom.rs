@@ -10,7 +10,7 @@
 //! of scores and regression values. The quickest method, and the roughest: the
 //! error is flat after a few members, at a height set by J.
 
-use super::{Blocks, Residual, Solver, Step, Update, Work};
+use super::{Blocks, Residual, Solver, Step, Work};
 use crate::Result;
 use crate::linalg::{Matrix, Output, Parallel, Scalar};
 use crate::system::{Bordered, System, relative};
@@ -73,10 +73,6 @@ impl<T: Scalar> Solver<T> for Nystrom<T> {
 
     fn residual(&self) -> Option<Residual> {
         None
-    }
-
-    fn updates(&self, tell: &mut dyn FnMut(Update<'_, T>, T)) {
-        tell(Update::All, T::ONE);
     }
 
     fn steps_per_pass(&self) -> usize {

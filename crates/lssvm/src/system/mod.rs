@@ -22,6 +22,7 @@ pub use strip::Strip;
 use rayon::prelude::*;
 
 use crate::kernel::{FillBlock, Kernel, Samples};
+use crate::linalg::factor::mirror_lower;
 use crate::linalg::{MatMut, Matrix, Scalar, sum_of_squares};
 use crate::{Error, Result};
 
@@ -207,16 +208,15 @@ impl<T: Scalar> System<T> {
                 });
             let done = end as f64 / n as f64;
             if !progress(done * done) {
-                return Err(Error::Numeric(
-                    "interrupted before there was a solution".into(),
-                ));
+                return Err(Error::Interrupted);
             }
         }
-        let values = out.values_mut();
-        for i in 0..n {
-            values[i * n + i] += T::from_f64(self.lambda);
-        }
-        mirror_lower(values, n);
+        let lambda = T::from_f64(self.lambda);
+        out.values_mut()
+            .iter_mut()
+            .step_by(n + 1)
+            .for_each(|v| *v += lambda);
+        mirror_lower(&mut out);
         Ok(out)
     }
 
@@ -249,20 +249,6 @@ impl<T: Scalar> System<T> {
 /// `part / whole`, and 0 for a part of nothing.
 pub fn relative(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole } else { part }
-}
-
-/// Copies the lower triangle over the upper one, in squares that stay in cache.
-fn mirror_lower<T: Scalar>(values: &mut [T], n: usize) {
-    const SQUARE: usize = 64;
-    for top in (0..n).step_by(SQUARE) {
-        for left in (0..=top).step_by(SQUARE) {
-            for i in top..(top + SQUARE).min(n) {
-                for j in left..(left + SQUARE).min(i) {
-                    values[j * n + i] = values[i * n + j];
-                }
-            }
-        }
-    }
 }
 
 #[cfg(test)]
