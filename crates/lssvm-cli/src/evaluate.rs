@@ -3,6 +3,7 @@
 use lssvm::data::{Dataset, read};
 use lssvm::linalg::Scalar;
 use lssvm::memory;
+use lssvm::metrics::Confusion;
 use lssvm::model::{AnyModel, Model};
 use lssvm::train::{Evaluation, truth};
 use serde::Serialize;
@@ -45,10 +46,9 @@ fn evaluate<T: Scalar>(args: &EvaluateArgs, model: &Model<T>) -> anyhow::Result<
     let evaluation = Evaluation::new(&scores, &truth, model.outputs().names())?;
     spinner.finish_and_clear();
     output::evaluation("result", &evaluation);
-    if let Some(confusion) = &evaluation.confusion {
-        if confusion.classes.len() <= MOST_CLASSES_SHOWN {
-            say(format!("\n{confusion}"));
-        }
+    let few = |confusion: &&Confusion| confusion.classes.len() <= MOST_CLASSES_SHOWN;
+    if let Some(confusion) = evaluation.confusion.as_ref().filter(few) {
+        say(format!("\n{confusion}"));
     }
     let seconds = start.elapsed().as_secs_f64();
     fact("time", format!("{seconds:.2} s"));
