@@ -180,41 +180,19 @@ fn measure(args: &BenchArgs, table: &mut Table) -> anyhow::Result<()> {
     );
     drop(strip);
     let bare = gemm + syrk + factor;
-    for method in [Method::Mp, Method::Kaczmarz, Method::KaczmarzMp] {
-        let plan = Plan {
-            method,
-            block_size: j,
-            seed: 1,
-            averages: 1,
-        };
-        let limits = Limits {
-            iterations: args.repeat.max(1) + 1,
-            seconds: None,
-            tolerance: 0.0,
-            patience: None,
-        };
-        let solution = solve(
-            &system,
-            &plan,
-            &limits,
-            &mut None,
-            &mut None,
-            0,
-            &mut Silent,
-        )?;
-        let times: Vec<f64> = solution.history.iter().map(|i| i.seconds).collect();
-        // The first iteration also pays for fresh memory.
-        let step = times
-            .windows(2)
-            .map(|w| w[1] - w[0])
-            .fold(f64::INFINITY, f64::min);
+    let methods = [Method::Mp, Method::Kaczmarz, Method::KaczmarzMp];
+    let mut steps = [f64::INFINITY; 3];
+    // In two rounds: in one, mp, which came first, was 9 % slower than
+    // kaczmarz-mp, which does more.
+    for _ in 0..2 {
+        for (method, best) in methods.iter().zip(&mut steps) {
+            *best = best.min(quickest_step(&system, *method, j, args.repeat)?);
+        }
+    }
+    for (method, step) in methods.iter().zip(steps) {
         let flops = 2.0 * nf * mf * jf + nf * jf * jf + jf.powi(3) / 3.0;
-        table.line(
-            &format!("one iteration of {method}"),
-            step,
-            flops / step / 1e9,
-            "GFLOP/s",
-        );
+        let name = format!("one iteration of {method}");
+        table.line(&name, step, flops / step / 1e9, "GFLOP/s");
         table.ratio(&format!("{method} / bare parts"), step / bare);
         table.ratio(&format!("{method} / peak"), flops / step / peak);
     }
@@ -241,6 +219,32 @@ fn measure(args: &BenchArgs, table: &mut Table) -> anyhow::Result<()> {
     );
     table.ratio("prediction / bare product", predict / product);
     Ok(())
+}
+
+/// Seconds of the quickest of some iterations; the first, which also pays for
+/// fresh memory, does not count.
+fn quickest_step(
+    system: &System<f32>,
+    method: Method,
+    block_size: usize,
+    repeat: usize,
+) -> anyhow::Result<f64> {
+    let plan = Plan {
+        method,
+        block_size,
+        seed: 1,
+        averages: 1,
+    };
+    let limits = Limits {
+        iterations: repeat.max(1) + 1,
+        seconds: None,
+        tolerance: 0.0,
+        patience: None,
+    };
+    let solution = solve(system, &plan, &limits, &mut None, &mut None, 0, &mut Silent)?;
+    let times: Vec<f64> = solution.history.iter().map(|i| i.seconds).collect();
+    let steps = times.windows(2).map(|w| w[1] - w[0]);
+    Ok(steps.fold(f64::INFINITY, f64::min))
 }
 
 /// Multiply-adds on registers alone, on all threads.
