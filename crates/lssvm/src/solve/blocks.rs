@@ -10,7 +10,7 @@ use crate::random;
 ///
 /// The bias is in every block. Drawn like the others it would be in one block
 /// of N/J, and the constraint it stands for (the weights sum to 0) would be lost
-/// in between; the curves were rougher.
+/// in between. docs/performance.md compares the two.
 #[derive(Debug, Clone)]
 pub struct Blocks {
     permutation: Vec<usize>,
