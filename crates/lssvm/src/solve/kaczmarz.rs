@@ -49,10 +49,8 @@ pub(super) fn project<T: Scalar>(
         let product = strip.transposed_product(weights);
         let pairs = difference.values_mut().iter_mut().zip(product.values());
         pairs.for_each(|(d, &p)| *d -= p);
-        // The bias comes first; the rows after it are a random sample of all rows.
-        let (bias, rows) = difference.values().split_at(difference.cols());
-        let sampled = (size - 1) as f64 / (strip.columns() - 1).max(1) as f64;
-        let sampled = sum_of_squares(bias) + sum_of_squares(rows) * sampled;
+        // The rows of a block are a random sample of all rows.
+        let sampled = sum_of_squares(difference.values()) * size as f64 / strip.columns() as f64;
         let residual = Residual {
             relative: relative(sampled.sqrt(), right_hand_side.norm()),
             exact: false,

@@ -125,11 +125,13 @@ impl Plan {
         if self.averages == 0 {
             return Err(Error::parameter("averages", 0, "must be at least 1"));
         }
-        if self.method.is_iterative() && !(2..=size).contains(&self.block_size) {
+        if self.method.is_iterative() && !(1..=size).contains(&self.block_size) {
             return Err(Error::parameter(
                 "block-size",
                 self.block_size,
-                format!("must be from 2 to {size}: the bias and at least one of the training rows"),
+                format!(
+                    "must be from 1 to {size}, the number of training rows and one for the bias"
+                ),
             ));
         }
         Ok(())

@@ -189,7 +189,7 @@ impl Config {
             // A tenth of small data, so that there are several blocks.
             (size / 10).clamp(1, DEFAULT_BLOCK).max(100).min(size)
         });
-        let passes = DEFAULT_PASSES * (rows / block_size.saturating_sub(1).max(1)).max(1);
+        let passes = DEFAULT_PASSES * (size / block_size.max(1)).max(1);
         let iterations = self.iterations.unwrap_or(match method {
             Method::Exact => 1,
             Method::Nystrom => DEFAULT_MEMBERS,
