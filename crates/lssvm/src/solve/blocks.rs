@@ -34,9 +34,11 @@ impl Blocks {
             random::shuffle(&mut self.rng, &mut self.permutation);
             self.next = 0;
         }
-        let start = self.next;
+        let block = &mut self.permutation[self.next..self.next + self.block_size];
         self.next += self.block_size;
-        &self.permutation[start..self.next]
+        // Order within a block means nothing; neighbours in memory are read together.
+        block.sort_unstable();
+        block
     }
 
     /// Blocks in one permutation.

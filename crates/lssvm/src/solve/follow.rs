@@ -5,6 +5,8 @@
 //! changes all rows needs the full product Ω(queries, training rows)·W, quick
 //! only while that matrix is kept in memory.
 
+use std::sync::Arc;
+
 use super::{Solver, Update};
 use crate::kernel::Samples;
 use crate::linalg::{Matrix, Scalar};
@@ -22,8 +24,8 @@ pub enum Truth {
 /// Rows whose scores are kept up to date with the weights.
 #[derive(Debug)]
 pub struct Followed<T: Scalar> {
-    cross: Cross<T>,
-    truth: Truth,
+    cross: Arc<Cross<T>>,
+    truth: Arc<Truth>,
     scores: Matrix<T>,
     /// Whether the scores were computed from scratch for the latest weights.
     fresh: bool,
@@ -39,9 +41,19 @@ impl<T: Scalar> Followed<T> {
             false => Cross::recomputed(queries),
         };
         Self {
-            cross,
-            truth,
+            cross: Arc::new(cross),
+            truth: Arc::new(truth),
             scores,
+            fresh: false,
+        }
+    }
+
+    /// The same rows for another run: Ω is shared, scores begin at zero.
+    pub fn again(&self) -> Self {
+        Self {
+            cross: Arc::clone(&self.cross),
+            truth: Arc::clone(&self.truth),
+            scores: Matrix::zeros(self.scores.rows(), self.scores.cols()),
             fresh: false,
         }
     }
@@ -94,7 +106,7 @@ impl<T: Scalar> Followed<T> {
     /// Share of wrong classes, or root mean square error of the values.
     pub fn error(&self) -> f64 {
         let n = self.scores.rows().max(1) as f64;
-        match &self.truth {
+        match &*self.truth {
             Truth::Classes(codes) => {
                 let wrong = codes.iter().enumerate();
                 let wrong = wrong.filter(|&(i, &code)| largest(self.scores.row(i)) != code);

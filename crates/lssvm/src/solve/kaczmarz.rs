@@ -9,7 +9,7 @@
 //! equations: its distance to the solution never rises. All rows of W change
 //! in a step, so that following the error costs a full product.
 
-use super::{BlockInverse, Blocks, Residual, Solver, Step, Work};
+use super::{Blocks, Residual, Solver, Step, Work};
 use crate::Result;
 use crate::linalg::{Scalar, sum_of_squares};
 use crate::system::{Bordered, System, relative};
@@ -35,16 +35,15 @@ impl<T: Scalar> Kaczmarz<T> {
     }
 }
 
-/// Projects `weights` on the solutions of the strip's equations, and returns
+/// Projects `weights` on the solutions of the open block's equations, and returns
 /// the size of the change and an estimate of the residual before it.
 pub(super) fn project<T: Scalar>(
     work: &mut Work<'_, T>,
-    inverse: &BlockInverse<T>,
     weights: &mut Bordered<T>,
     right_hand_side: &Bordered<T>,
 ) -> (f64, Residual) {
     let size = work.system.n() + 1;
-    work.update(2, |strip| {
+    work.update(2, |strip, inverse| {
         let mut difference = strip.select(right_hand_side);
         let product = strip.transposed_product(weights);
         let pairs = difference.values_mut().iter_mut().zip(product.values());
@@ -66,11 +65,9 @@ pub(super) fn project<T: Scalar>(
 impl<T: Scalar> Solver<T> for Kaczmarz<T> {
     fn step(&mut self, work: &mut Work<'_, T>) -> Result<Step> {
         let indices = self.blocks.draw();
-        let inverse = work.open_block(indices)?;
-        let (change, residual) = project(work, &inverse, &mut self.weights, &self.right_hand_side);
+        let jitter = work.open_block(indices)?;
+        let (change, residual) = project(work, &mut self.weights, &self.right_hand_side);
         self.residual = Some(residual);
-        let jitter = inverse.jitter();
-        work.close_block(inverse);
         Ok(Step {
             relative_change: relative(change, self.weights.norm()),
             jitter,

@@ -43,18 +43,16 @@ impl<T: Scalar> KaczmarzMp<T> {
 impl<T: Scalar> Solver<T> for KaczmarzMp<T> {
     fn step(&mut self, work: &mut Work<'_, T>) -> Result<Step> {
         let indices = self.blocks.draw();
-        let inverse = work.open_block(indices)?;
-        let (change, residual) = project(work, &inverse, &mut self.weights, &self.right_hand_side);
+        let jitter = work.open_block(indices)?;
+        let (change, residual) = project(work, &mut self.weights, &self.right_hand_side);
         self.residual = Some(residual);
-        let pursuit = work.update(2, |strip| {
+        let pursuit = work.update(2, |strip, inverse| {
             let mut q = strip.transposed_product(&self.pursued);
             inverse.apply(&mut q);
             strip.scatter_add(&mut self.weights, &q);
             strip.add_product(&mut self.pursued, &q, -T::ONE);
             q.frobenius_norm()
         });
-        let jitter = inverse.jitter();
-        work.close_block(inverse);
         Ok(Step {
             relative_change: relative(change + pursuit, self.weights.norm()),
             jitter,

@@ -45,16 +45,14 @@ impl<T: Scalar> MatchingPursuit<T> {
 impl<T: Scalar> Solver<T> for MatchingPursuit<T> {
     fn step(&mut self, work: &mut Work<'_, T>) -> Result<Step> {
         self.indices = self.blocks.draw().to_vec();
-        let inverse = work.open_block(&self.indices)?;
-        work.update(2, |strip| {
+        let jitter = work.open_block(&self.indices)?;
+        work.update(2, |strip, inverse| {
             let mut q = strip.transposed_product(&self.residual);
             inverse.apply(&mut q);
             strip.scatter_add(&mut self.weights, &q);
             strip.add_product(&mut self.residual, &q, -T::ONE);
             self.change = q;
         });
-        let jitter = inverse.jitter();
-        work.close_block(inverse);
         Ok(Step {
             relative_change: relative(self.change.frobenius_norm(), self.weights.norm()),
             jitter,

@@ -32,6 +32,9 @@ mod phases;
 mod run;
 #[cfg(test)]
 mod tests;
+mod together;
+mod track;
+mod work;
 
 use std::fmt;
 use std::str::FromStr;
@@ -43,6 +46,8 @@ pub use blocks::Blocks;
 pub use follow::{Followed, Truth};
 pub use phases::{Phase, PhaseReport, Phases};
 pub use run::{Flow, Iteration, Limits, Observer, Silent, Solution, Stopped, run};
+pub use together::{Ended, Entry, run_together};
+pub use work::{OpenBlock, Work};
 
 use crate::linalg::{Matrix, Scalar};
 use crate::system::{Bordered, Strip, System};
@@ -173,53 +178,6 @@ impl Plan {
                 Strip::<T>::bytes(n, self.block_size, n_features) + (3 * members + 4) * weights
             }
         }
-    }
-}
-
-/// What a step may use: the system, room for a strip, clocks, and somebody to
-/// tell how far a long step has come.
-pub struct Work<'a, T: Scalar> {
-    /// The system to solve.
-    pub system: &'a System<T>,
-    /// One strip, shared by all steps.
-    pub strip: Strip<T>,
-    /// The Gram matrix of the strip, shared by all steps.
-    pub gram: Vec<T>,
-    /// Where the time goes.
-    pub phases: Phases,
-    /// Told the share of a long step that is done; false asks to give up.
-    pub progress: &'a mut dyn FnMut(f64) -> bool,
-}
-
-impl<T: Scalar> Work<'_, T> {
-    /// Computes the strip of a block and the factor of its Gram matrix: what
-    /// all block methods begin with.
-    pub fn open_block(&mut self, indices: &[usize]) -> Result<BlockInverse<T>> {
-        let (n, j) = (self.system.n() as f64, indices.len() as f64);
-        let flops = self.system.kernel_flops(n * j);
-        let (strip, system) = (&mut self.strip, self.system);
-        self.phases
-            .time(Phase::Kernel, flops, || strip.fill(system, indices));
-        let (strip, mut gram) = (&self.strip, std::mem::take(&mut self.gram));
-        self.phases
-            .time(Phase::Gram, n * j * j, || strip.gram(&mut gram));
-        let flops = j * j * j / 3.0;
-        self.phases.time(Phase::Factor, flops, || {
-            BlockInverse::new(gram, indices.len())
-        })
-    }
-
-    /// Ends what [`Work::open_block`] began; the memory is used again.
-    pub fn close_block(&mut self, inverse: BlockInverse<T>) {
-        self.gram = inverse.into_memory();
-    }
-
-    /// Times products of the strip with K columns.
-    pub fn update<R>(&mut self, products: usize, f: impl FnOnce(&Strip<T>) -> R) -> R {
-        let (n, j, k) = (self.system.n(), self.strip.columns(), self.system.outputs());
-        let flops = 2.0 * products as f64 * n as f64 * j as f64 * k as f64;
-        let strip = &self.strip;
-        self.phases.time(Phase::Update, flops, || f(strip))
     }
 }
 

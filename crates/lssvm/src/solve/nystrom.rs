@@ -39,8 +39,8 @@ impl<T: Scalar> Nystrom<T> {
 impl<T: Scalar> Solver<T> for Nystrom<T> {
     fn step(&mut self, work: &mut Work<'_, T>) -> Result<Step> {
         let indices = self.blocks.draw();
-        let inverse = work.open_block(indices)?;
-        let member = work.update(2, |strip| {
+        let jitter = work.open_block(indices)?;
+        let member = work.update(2, |strip, inverse| {
             let mut inner = strip.transposed_product(&self.right_hand_side);
             inverse.apply(&mut inner);
             let square = strip.square();
@@ -52,8 +52,6 @@ impl<T: Scalar> Solver<T> for Nystrom<T> {
             strip.add_product(&mut member, &outer, T::ONE);
             member
         });
-        let jitter = inverse.jitter();
-        work.close_block(inverse);
         // mean ← mean + (member − mean) / (t + 1)
         self.members += 1;
         let mut change = member;

@@ -62,6 +62,18 @@ impl Phases {
         result
     }
 
+    /// Books all that another has booked.
+    pub fn add(&mut self, other: &Self) {
+        let seconds = self.seconds.iter_mut().zip(other.seconds);
+        let flops = self.flops.iter_mut().zip(other.flops);
+        seconds.chain(flops).for_each(|(a, b)| *a += b);
+    }
+
+    /// Seconds booked so far.
+    pub fn seconds(&self) -> f64 {
+        self.seconds.iter().sum()
+    }
+
     /// Operations booked so far.
     pub fn flops(&self) -> f64 {
         self.flops.iter().sum()

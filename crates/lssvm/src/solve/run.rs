@@ -1,12 +1,11 @@
-//! Drives a solver: steps, clocks, the errors it is followed by, and the end.
-
-use std::time::Instant;
+//! Drives a solver: limits, who is told, and what a run ends with.
 
 use serde::{Deserialize, Serialize};
 
-use super::{Followed, Phase, PhaseReport, Phases, Plan, Residual, Work};
+use super::track::Track;
+use super::{Followed, OpenBlock, PhaseReport, Plan, Residual};
 use crate::linalg::Scalar;
-use crate::system::{Bordered, Strip, System};
+use crate::system::{Bordered, System};
 use crate::{Error, Result};
 
 /// When to stop.
@@ -98,6 +97,8 @@ pub struct Iteration {
     pub validation_error: Option<f64>,
     /// What made the factorisation succeed; see [`super::Step::jitter`].
     pub jitter: f64,
+    /// Floating-point operations so far, of all phases that count them.
+    pub flops: f64,
 }
 
 /// Whether to go on.
@@ -111,6 +112,9 @@ pub enum Flow {
 
 /// Told what happens; may ask to stop.
 pub trait Observer {
+    /// Of several runs that go side by side, the next step is this one's.
+    fn turn(&mut self, _run: usize) {}
+
     /// After each iteration.
     fn iteration(&mut self, _iteration: &Iteration) -> Flow {
         Flow::Continue
@@ -152,10 +156,6 @@ pub struct Solution<T: Scalar> {
     pub jitter: f64,
 }
 
-/// The residual of the final weights is computed if that costs at most this
-/// share of the operations already spent.
-const CERTIFY_SHARE: f64 = 0.25;
-
 /// Runs a plan on a system.
 ///
 /// `test` and `validation` are followed every `every` iterations (0: only at
@@ -170,130 +170,14 @@ pub fn run<T: Scalar>(
     every: usize,
     observer: &mut dyn Observer,
 ) -> Result<Solution<T>> {
-    limits.check()?;
-    let mut solver = plan.solver(system)?;
-    let start = Instant::now();
-    let mut phases = Phases::default();
-    let mut strip = Strip::new(system.n());
-    let mut gram = Vec::new();
-    let mut history: Vec<Iteration> = Vec::new();
-    let mut best: Option<Best<T>> = None;
+    let mut track = Track::new(system, plan, limits)?;
+    let mut block = OpenBlock::new(system.n());
     let stopped = loop {
-        let number = history.len() + 1;
-        let mut progress = |done: f64| observer.progress(done) == Flow::Continue;
-        let mut work = Work {
-            system,
-            strip,
-            gram,
-            phases,
-            progress: &mut progress,
-        };
-        let step = solver.step(&mut work)?;
-        (strip, gram, phases) = (work.strip, work.gram, work.phases);
-        if !step.relative_change.is_finite() {
-            return Err(Error::Numeric(format!(
-                "iteration {number} left the range of the number type; scale the features, use a \
-                 smaller c or --precision f64"
-            )));
-        }
-        let last = step.finished || number == limits.iterations;
-        let due = last || (every > 0 && number.is_multiple_of(every));
-        let mut follow = |rows: &mut Option<Followed<T>>| {
-            rows.as_mut().and_then(|rows| {
-                phases.time(Phase::Follow, 0.0, || rows.follow(system, &*solver, due));
-                due.then(|| rows.error())
-            })
-        };
-        let iteration = Iteration {
-            iteration: number,
-            test_error: follow(test),
-            validation_error: follow(validation),
-            seconds: start.elapsed().as_secs_f64(),
-            relative_change: step.relative_change,
-            residual: solver.residual(),
-            jitter: step.jitter,
-        };
-        history.push(iteration);
-        Best::keep(&mut best, &iteration, solver.weights());
-        let asked = observer.iteration(&iteration) == Flow::Stop;
-        let since_best = best.as_ref().map(|b| number - b.iteration.iteration);
-        if step.finished {
-            break Stopped::Solved;
-        } else if asked {
-            break Stopped::Interrupted;
-        } else if iteration
-            .residual
-            .is_some_and(|r| r.relative <= limits.tolerance)
-        {
-            break Stopped::Tolerance;
-        } else if stands_still(&history, limits.tolerance, solver.steps_per_pass()) {
-            break Stopped::NoImprovement;
-        } else if limits
-            .patience
-            .is_some_and(|p| since_best.is_some_and(|s| s >= p))
-        {
-            break Stopped::Patience;
-        } else if number == limits.iterations {
-            break Stopped::Iterations;
-        } else if limits
-            .seconds
-            .is_some_and(|s| start.elapsed().as_secs_f64() >= s)
-        {
-            break Stopped::Time;
+        let iteration = track.step(system, &mut block, test, validation, every, observer)?;
+        if let Some(stopped) = track.end(observer.iteration(&iteration)) {
+            break stopped;
         }
     };
-    drop((strip, gram));
-    let last = *history.last().expect("at least one iteration was made");
-    let (chosen, weights) = match best {
-        Some(best) => (best.iteration, best.weights),
-        None => (last, solver.weights().clone()),
-    };
-    let known = chosen.residual.filter(|r| r.exact);
-    let residual = known.or_else(|| {
-        let n = system.n() as f64;
-        let flops = system.kernel_flops(n * n);
-        let affordable = flops <= CERTIFY_SHARE * phases.flops();
-        affordable.then(|| Residual {
-            relative: phases.time(Phase::Certify, flops, || system.relative_residual(&weights)),
-            exact: true,
-        })
-    });
-    Ok(Solution {
-        residual: residual.or(chosen.residual),
-        weights,
-        iterations: last.iteration,
-        best_iteration: chosen.iteration,
-        stopped,
-        seconds: start.elapsed().as_secs_f64(),
-        jitter: history.iter().map(|i| i.jitter).fold(0.0, f64::max),
-        history,
-        phases: phases.report(),
-    })
-}
-
-/// The weights with the least validation error so far.
-struct Best<T: Scalar> {
-    iteration: Iteration,
-    weights: Bordered<T>,
-}
-
-impl<T: Scalar> Best<T> {
-    fn keep(best: &mut Option<Self>, iteration: &Iteration, weights: &Bordered<T>) {
-        let Some(error) = iteration.validation_error else {
-            return;
-        };
-        let before = best.as_ref().and_then(|b| b.iteration.validation_error);
-        if before.is_none_or(|before| error < before) {
-            *best = Some(Best {
-                iteration: *iteration,
-                weights: weights.clone(),
-            });
-        }
-    }
-}
-
-/// Whether W has changed little in every step of a whole pass.
-fn stands_still(history: &[Iteration], tolerance: f64, pass: usize) -> bool {
-    let little = |i: &Iteration| i.relative_change <= tolerance;
-    history.len() > pass && history[history.len() - pass..].iter().all(little)
+    drop(block);
+    Ok(track.finish(system, stopped))
 }

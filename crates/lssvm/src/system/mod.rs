@@ -14,9 +14,11 @@
 //! rows can live on several machines.
 
 mod cross;
+mod store;
 mod strip;
 
 pub use cross::{Cross, add_scores};
+pub use store::Store;
 pub use strip::Strip;
 
 use rayon::prelude::*;
@@ -80,6 +82,7 @@ pub struct System<T: Scalar> {
     kernel: Kernel,
     lambda: f64,
     targets: Matrix<T>,
+    store: Option<Store<T>>,
 }
 
 /// Whether a number can be c.
@@ -127,7 +130,20 @@ impl<T: Scalar> System<T> {
             kernel,
             lambda: 1.0 / c,
             targets,
+            store: None,
         })
+    }
+
+    /// Computes Ω and keeps it ([`Store::bytes`] of memory): from then on strips
+    /// are copied. `progress` as for [`Store::new`].
+    pub fn keep_kernel(&mut self, progress: &mut dyn FnMut(f64) -> bool) -> Result<()> {
+        self.store = Some(Store::new(&self.kernel, &self.samples, progress)?);
+        Ok(())
+    }
+
+    /// Whether Ω is kept.
+    pub fn keeps_kernel(&self) -> bool {
+        self.store.is_some()
     }
 
     /// N, the number of training rows. Θ has one row more.

@@ -29,6 +29,12 @@ pub struct Evaluation {
     /// Errors of predicted values.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub regression: Option<RegressionScores>,
+    /// The scores themselves, a row for each row.
+    #[serde(skip)]
+    pub scores: Matrix<f64>,
+    /// What they were compared with.
+    #[serde(skip)]
+    pub truth: Truth,
 }
 
 impl Evaluation {
@@ -44,6 +50,8 @@ impl Evaluation {
             classes: None,
             confusion: None,
             regression: None,
+            scores: scores.cast(),
+            truth: truth.clone(),
         };
         match truth {
             Truth::Classes(codes) => {
@@ -55,8 +63,8 @@ impl Evaluation {
                 evaluation.confusion = Some(confusion);
             }
             Truth::Values(values) => {
-                let scores = scores.cast::<f64>();
-                evaluation.regression = Some(RegressionScores::new(values.view(), scores.view())?);
+                let scores = evaluation.scores.view();
+                evaluation.regression = Some(RegressionScores::new(values.view(), scores)?);
             }
         }
         Ok(evaluation)

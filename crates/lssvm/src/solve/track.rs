@@ -1,0 +1,194 @@
+//! One run: a solver, its history, and the best weights so far.
+
+use std::time::Instant;
+
+use super::{
+    Flow, Followed, Iteration, Limits, Observer, OpenBlock, Phase, Phases, Plan, Residual,
+    Solution, Solver, Step, Stopped, Work,
+};
+use crate::linalg::Scalar;
+use crate::system::{Bordered, System};
+use crate::{Error, Result};
+
+/// The residual of the final weights is computed if that costs at most this
+/// share of the operations already spent.
+const CERTIFY_SHARE: f64 = 0.25;
+
+/// A solver on its way.
+pub(super) struct Track<T: Scalar> {
+    solver: Box<dyn Solver<T>>,
+    limits: Limits,
+    phases: Phases,
+    history: Vec<Iteration>,
+    best: Option<Best<T>>,
+    /// Time of all steps, blocks that another run had opened included: what the
+    /// run would have taken alone.
+    seconds: f64,
+    finished: bool,
+}
+
+impl<T: Scalar> Track<T> {
+    pub(super) fn new(system: &System<T>, plan: &Plan, limits: &Limits) -> Result<Self> {
+        limits.check()?;
+        Ok(Self {
+            solver: plan.solver(system)?,
+            limits: *limits,
+            phases: Phases::default(),
+            history: Vec::new(),
+            best: None,
+            seconds: 0.0,
+            finished: false,
+        })
+    }
+
+    /// Makes one step, follows the errors, and keeps the weights if they are the
+    /// best so far.
+    pub(super) fn step(
+        &mut self,
+        system: &System<T>,
+        block: &mut OpenBlock<T>,
+        test: &mut Option<Followed<T>>,
+        validation: &mut Option<Followed<T>>,
+        every: usize,
+        observer: &mut dyn Observer,
+    ) -> Result<Iteration> {
+        let start = Instant::now();
+        let number = self.history.len() + 1;
+        let step = self.solver.step(&mut Work {
+            system,
+            block,
+            phases: &mut self.phases,
+            progress: &mut |done| observer.progress(done) == Flow::Continue,
+        })?;
+        self.check(&step, number)?;
+        let last = step.finished || number == self.limits.iterations;
+        let due = last || (every > 0 && number.is_multiple_of(every));
+        let (phases, solver) = (&mut self.phases, &*self.solver);
+        let mut follow = |rows: &mut Option<Followed<T>>| {
+            rows.as_mut().and_then(|rows| {
+                phases.time(Phase::Follow, 0.0, || rows.follow(system, solver, due));
+                due.then(|| rows.error())
+            })
+        };
+        let (test_error, validation_error) = (follow(test), follow(validation));
+        self.seconds += start.elapsed().as_secs_f64() + block.take_saved();
+        let iteration = Iteration {
+            iteration: number,
+            test_error,
+            validation_error,
+            seconds: self.seconds,
+            relative_change: step.relative_change,
+            residual: self.solver.residual(),
+            jitter: step.jitter,
+            flops: self.phases.flops(),
+        };
+        self.finished = step.finished;
+        self.history.push(iteration);
+        Best::keep(&mut self.best, &iteration, self.solver.weights());
+        Ok(iteration)
+    }
+
+    fn check(&self, step: &Step, number: usize) -> Result<()> {
+        if step.relative_change.is_finite() {
+            return Ok(());
+        }
+        Err(Error::Numeric(format!(
+            "iteration {number} left the range of the number type; scale the features, use a \
+             smaller c or --precision f64"
+        )))
+    }
+
+    /// Why the run ends here, if it does. `asked`: what an observer wishes.
+    pub(super) fn end(&self, asked: Flow) -> Option<Stopped> {
+        let last = self.last();
+        let best = self.best.as_ref().map(|b| b.iteration.iteration);
+        let since_best = best.map(|best| last.iteration - best);
+        let Limits {
+            iterations,
+            seconds,
+            tolerance,
+            patience,
+        } = self.limits;
+        if self.finished {
+            Some(Stopped::Solved)
+        } else if asked == Flow::Stop {
+            Some(Stopped::Interrupted)
+        } else if last.residual.is_some_and(|r| r.relative <= tolerance) {
+            Some(Stopped::Tolerance)
+        } else if stands_still(&self.history, tolerance, self.solver.steps_per_pass()) {
+            Some(Stopped::NoImprovement)
+        } else if patience.is_some_and(|p| since_best.is_some_and(|s| s >= p)) {
+            Some(Stopped::Patience)
+        } else if last.iteration == iterations {
+            Some(Stopped::Iterations)
+        } else if seconds.is_some_and(|s| self.seconds >= s) {
+            Some(Stopped::Time)
+        } else {
+            None
+        }
+    }
+
+    fn last(&self) -> Iteration {
+        *self.history.last().expect("at least one step was made")
+    }
+
+    /// The weights of the run, with a residual if it is to be had.
+    pub(super) fn finish(mut self, system: &System<T>, stopped: Stopped) -> Solution<T> {
+        let start = Instant::now();
+        let last = self.last();
+        let (chosen, weights) = match self.best {
+            Some(best) => (best.iteration, best.weights),
+            None => (last, self.solver.weights().clone()),
+        };
+        let known = chosen.residual.filter(|r| r.exact);
+        let residual = known.or_else(|| {
+            let n = system.n() as f64;
+            let flops = system.kernel_flops(n * n);
+            let affordable = flops <= CERTIFY_SHARE * self.phases.flops();
+            affordable.then(|| Residual {
+                relative: self
+                    .phases
+                    .time(Phase::Certify, flops, || system.relative_residual(&weights)),
+                exact: true,
+            })
+        });
+        Solution {
+            residual: residual.or(chosen.residual),
+            weights,
+            iterations: last.iteration,
+            best_iteration: chosen.iteration,
+            stopped,
+            seconds: self.seconds + start.elapsed().as_secs_f64(),
+            jitter: self.history.iter().map(|i| i.jitter).fold(0.0, f64::max),
+            history: self.history,
+            phases: self.phases.report(),
+        }
+    }
+}
+
+/// The weights with the least validation error so far.
+struct Best<T: Scalar> {
+    iteration: Iteration,
+    weights: Bordered<T>,
+}
+
+impl<T: Scalar> Best<T> {
+    fn keep(best: &mut Option<Self>, iteration: &Iteration, weights: &Bordered<T>) {
+        let Some(error) = iteration.validation_error else {
+            return;
+        };
+        let before = best.as_ref().and_then(|b| b.iteration.validation_error);
+        if before.is_none_or(|before| error < before) {
+            *best = Some(Best {
+                iteration: *iteration,
+                weights: weights.clone(),
+            });
+        }
+    }
+}
+
+/// Whether W has changed little in every step of a whole pass.
+fn stands_still(history: &[Iteration], tolerance: f64, pass: usize) -> bool {
+    let little = |i: &Iteration| i.relative_change <= tolerance;
+    history.len() > pass && history[history.len() - pass..].iter().all(little)
+}

@@ -1,0 +1,117 @@
+//! What a run will hold in memory, worked out before anything large is allocated.
+
+use super::Effective;
+use crate::kernel::KernelName;
+use crate::linalg::{Matrix, Scalar};
+use crate::solve::{Method, Plan};
+use crate::system::{Cross, Store};
+use crate::{Error, Result};
+
+/// What will be kept in memory, worked out before anything large is allocated.
+pub(super) struct MemoryPlan {
+    pub(super) bytes: u64,
+    /// Whether Ω(validation rows, training rows) and Ω(test rows, ...) are kept.
+    pub(super) stored: [bool; 2],
+    pub(super) follow_every: usize,
+    /// Whether Ω of the training rows is kept.
+    pub(super) kernel: bool,
+}
+
+/// Whether Ω of the training rows may be kept in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kept {
+    /// No: its values are computed when they are needed.
+    Recomputed,
+    /// If it fits beside all else.
+    IfItFits,
+}
+
+/// What the program itself takes, buffers of a reader that may still be held,
+/// and tiles of each thread.
+const BASE_BYTES: u64 = 100_000_000;
+
+/// If following needs a full product that is not in memory, it costs several
+/// iterations; then it is done this seldom unless the user chose otherwise.
+const SELDOM: usize = 10;
+
+impl MemoryPlan {
+    /// `plans`: the runs to be made one after the other, or side by side.
+    pub(super) fn new<T: Scalar>(
+        config: &Effective,
+        plans: &[Plan],
+        kept: Kept,
+        [n, m, k]: [usize; 3],
+        parts: [&Option<Matrix<T>>; 2],
+    ) -> Result<Self> {
+        let value = size_of::<T>() as u64;
+        let rows = |part: &Option<Matrix<T>>| part.as_ref().map_or(0, |p| p.rows());
+        let others: usize = parts.iter().map(|p| rows(p)).sum();
+        let data = value * (n as u64 + others as u64) * (m as u64 + k as u64);
+        let largest = plans.iter().map(|plan| plan.bytes::<T>(n, m, k)).max();
+        let beside = (plans.len() as u64).saturating_sub(1) * 3 * value * n as u64 * k as u64;
+        let mut solver = largest.unwrap_or(0) + beside;
+        let any = |method: Method| plans.iter().any(|plan| plan.method == method);
+        if any(Method::Exact) && config.kernel == KernelName::Sigmoid {
+            // The factorisation for indefinite matrices works on a copy.
+            solver += value * (n as u64).pow(2);
+        }
+        let mut bytes = BASE_BYTES + data + solver;
+        if bytes > config.budget.0 {
+            return Err(Error::Memory {
+                what: format!("training by {} on {n} rows of {m} features", config.method),
+                needed: bytes,
+                available: config.budget.0,
+                remedy: remedy::<T>(config, n, m, k, BASE_BYTES + data),
+            });
+        }
+        // Methods that change all weights follow errors by a full product.
+        let full = [Method::Kaczmarz, Method::KaczmarzMp, Method::Nystrom]
+            .into_iter()
+            .any(any);
+        let mut stored = [false; 2];
+        let mut follow_every = config.follow;
+        for (stored, part) in stored.iter_mut().zip(parts) {
+            let needed = Cross::<T>::stored_bytes(rows(part), n);
+            if full && config.follow > 0 && needed > 0 {
+                *stored = bytes + needed <= config.budget.0;
+                if *stored {
+                    bytes += needed;
+                } else if config.follow == 1 {
+                    follow_every = SELDOM;
+                }
+            }
+        }
+        let needed = Store::<T>::bytes(n);
+        let kernel = kept == Kept::IfItFits && bytes + needed <= config.budget.0;
+        if kernel {
+            bytes += needed;
+        }
+        Ok(Self {
+            bytes,
+            stored,
+            follow_every,
+            kernel,
+        })
+    }
+}
+
+/// What to change so that the run fits.
+fn remedy<T: Scalar>(config: &Effective, n: usize, m: usize, k: usize, fixed: u64) -> String {
+    let fits = |method: Method, block_size: usize| {
+        let plan = Plan {
+            method,
+            block_size,
+            ..config.plan()
+        };
+        fixed + plan.bytes::<T>(n, m, k) <= config.budget.0
+    };
+    let method = match config.method {
+        Method::Exact => Method::Mp,
+        method => method,
+    };
+    let sizes = (0..).map(|i| (n + 1) >> i).take_while(|&size| size > 0);
+    match sizes.into_iter().find(|&size| fits(method, size)) {
+        Some(size) => format!("use --method {method} --block-size {size}, or raise --memory"),
+        None => "use fewer rows (--train-rows), or raise --memory".to_string(),
+    }
+}

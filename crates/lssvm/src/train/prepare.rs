@@ -1,0 +1,217 @@
+//! Everything that comes before a solver: settings decided, labels encoded, rows
+//! transformed, memory planned.
+
+use std::path::Path;
+use std::time::Instant;
+
+use super::memory_plan::{Kept, MemoryPlan};
+use super::{Config, Data, Effective, Shape, Watcher, truth};
+use crate::data::{Dataset, Targets, Task};
+use crate::error::Place;
+use crate::kernel::Kernel;
+use crate::linalg::{Matrix, Scalar};
+use crate::model::{Input, Outputs};
+use crate::preprocess::Pipeline;
+use crate::solve::{Followed, Plan, Truth};
+use crate::system::System;
+use crate::{Error, Result};
+
+/// Everything decided and checked, nothing computed.
+pub(super) struct Prepared<T: Scalar> {
+    pub(super) config: Effective,
+    data: Data<T>,
+    outputs: Outputs,
+    targets: Matrix<T>,
+    validation_truth: Option<Truth>,
+    test_truth: Option<Truth>,
+    input: Input,
+    start: Instant,
+}
+
+impl<T: Scalar> Prepared<T> {
+    pub(super) fn new(mut data: Data<T>, config: &Config) -> Result<Self> {
+        let start = Instant::now();
+        let mut config = config.clone();
+        if data.validation.is_some() {
+            // Rows that were given come before a share of the training rows.
+            config.validation = None;
+        }
+        if let Some(rows) = config.train_rows {
+            if rows == 0 {
+                return Err(Error::parameter("train-rows", 0, "must be at least 1"));
+            }
+            if rows < data.train.n_samples() {
+                data.train = data.train.head(rows);
+            }
+        }
+        if config.patience.is_some() && data.validation.is_none() && config.validation.is_none() {
+            return Err(Error::parameter(
+                "patience",
+                config.patience.unwrap_or(0),
+                "needs validation rows; give --validation as well (the test part never decides)",
+            ));
+        }
+        let image = config.image_shape.or(data.train.image);
+        if let Some(shape) = image.filter(|shape| shape.len() != data.train.n_features()) {
+            return Err(Error::parameter(
+                "image-shape",
+                shape,
+                format!("the data have {} features a row", data.train.n_features()),
+            ));
+        }
+        let mut config = config.resolve(Shape {
+            rows: data.train.n_samples(),
+            image,
+        })?;
+        if let Some(share) = config.validation {
+            let (train, validation) = data.train.split(share, config.seed)?;
+            data.train = train;
+            data.validation = Some(validation);
+        }
+        let labels = data.train.labels.as_ref().ok_or_else(|| {
+            Error::Data(format!(
+                "{}: there are no labels to learn; name the label column, or put the labels \
+                 file beside it",
+                data.train.source.display()
+            ))
+        })?;
+        let label_names = labels.column_names().to_vec();
+        let targets = labels.resolve(config.task)?;
+        let (outputs, targets) = encode(&targets, &label_names, &data.train.source)?;
+        config.task = match outputs {
+            Outputs::Classes { .. } => Task::Classification,
+            Outputs::Values { .. } => Task::Regression,
+        };
+        let parts = [&data.validation, &data.test];
+        for part in parts.into_iter().flatten() {
+            if part.n_features() != data.train.n_features() {
+                return Err(Error::Data(format!(
+                    "{}: there are {} features, and the training data have {}",
+                    part.source.display(),
+                    part.n_features(),
+                    data.train.n_features()
+                )));
+            }
+        }
+        let told =
+            |part: &Option<Dataset<T>>| part.as_ref().map(|part| truth(part, &outputs)).transpose();
+        Ok(Self {
+            validation_truth: told(&data.validation)?,
+            test_truth: told(&data.test)?,
+            input: Input {
+                n_features: data.train.n_features(),
+                feature_names: data.train.feature_names.clone(),
+                label_names,
+                index_base: data.train.index_base,
+                image: image.map(|i| [i.channels, i.height, i.width]),
+            },
+            config,
+            data,
+            outputs,
+            targets,
+            start,
+        })
+    }
+
+    /// The settings of another run on the same data.
+    pub(super) fn resolve(&self, config: &Config) -> Result<Effective> {
+        let mut effective = config.resolve(Shape {
+            rows: self.config.train_rows,
+            image: self.config.image_shape,
+        })?;
+        effective.task = self.config.task;
+        Ok(effective)
+    }
+
+    /// Transforms the rows and makes everything ready for runs by these plans.
+    pub(super) fn assemble(
+        self,
+        plans: &[Plan],
+        kept: Kept,
+        watcher: &mut dyn Watcher,
+    ) -> Result<Ready<T>> {
+        let config = self.config;
+        let (n, k) = (self.targets.rows(), self.targets.cols());
+        let (pipeline, x) = config
+            .preprocess
+            .fit(self.data.train.features, self.input.image)?;
+        let kernel = config.kernel_spec().resolve(&x)?;
+        let transformed = |part: Option<Dataset<T>>| {
+            part.map(|part| pipeline.transform(part.features))
+                .transpose()
+        };
+        let validation = transformed(self.data.validation)?;
+        let test = transformed(self.data.test)?;
+
+        let shape = [n, x.cols(), k];
+        let memory = MemoryPlan::new(&config, plans, kept, shape, [&validation, &test])?;
+        watcher.begin(&config, shape, memory.bytes);
+        let system = System::new(x, self.targets, kernel, config.c)?;
+        let followed = |rows: Option<Matrix<T>>, truth: Option<Truth>, stored: bool| {
+            let pair = rows.zip(truth);
+            pair.map(|(rows, truth)| Followed::new(&system, rows, truth, stored))
+        };
+        Ok(Ready {
+            validation: followed(validation, self.validation_truth, memory.stored[0]),
+            test: followed(test, self.test_truth, memory.stored[1]),
+            config,
+            shape,
+            kernel,
+            pipeline,
+            system,
+            outputs: self.outputs,
+            input: self.input,
+            memory,
+            start: self.start,
+        })
+    }
+}
+
+/// Everything a solver needs, and what a model says of itself.
+pub(super) struct Ready<T: Scalar> {
+    pub(super) config: Effective,
+    /// Training rows, features after preprocessing, and outputs.
+    pub(super) shape: [usize; 3],
+    pub(super) kernel: Kernel,
+    pub(super) pipeline: Pipeline,
+    pub(super) system: System<T>,
+    pub(super) validation: Option<Followed<T>>,
+    pub(super) test: Option<Followed<T>>,
+    pub(super) outputs: Outputs,
+    pub(super) input: Input,
+    pub(super) memory: MemoryPlan,
+    pub(super) start: Instant,
+}
+
+/// Names the outputs and turns labels into the numbers to be fitted.
+fn encode<T: Scalar>(
+    labels: &Targets,
+    label_names: &[String],
+    source: &Path,
+) -> Result<(Outputs, Matrix<T>)> {
+    match labels {
+        Targets::Classes { names, codes } => {
+            if let [only] = names.as_slice() {
+                let problem = format!(
+                    "all training rows have the class '{only}'; classification needs at least \
+                     two classes (or choose --task regression)"
+                );
+                return Err(Error::file(source, Place::Whole, problem));
+            }
+            let one_hot = Matrix::from_fn(codes.len(), names.len(), |i, k| {
+                if codes[i] as usize == k {
+                    T::ONE
+                } else {
+                    T::ZERO
+                }
+            });
+            let names = names.clone();
+            Ok((Outputs::Classes { names }, one_hot))
+        }
+        Targets::Values(values) => {
+            let mut names = label_names.to_vec();
+            names.resize(values.cols(), String::new());
+            Ok((Outputs::Values { names }, values.cast()))
+        }
+    }
+}
