@@ -16,7 +16,8 @@ Examples:
   lssvm train flowers.csv --label species --model flowers.lssvm --validation 0.2
   lssvm predict flowers.lssvm new.csv               one prediction a line
   lssvm evaluate mnist.lssvm data/mnist             error rate and confusion matrix
-  lssvm inspect mnist.lssvm                         what a model is made of";
+  lssvm inspect mnist.lssvm                         what a model is made of
+  lssvm reproduce mnist --quick                     the paper's figures, small, in one page";
 
 /// Kernel least-squares support vector machines for large data on ordinary
 /// machines: classification and regression.
@@ -37,6 +38,8 @@ pub enum Command {
     Evaluate(EvaluateArgs),
     /// Show what a model is made of
     Inspect(InspectArgs),
+    /// Repeat the experiments of the paper (mnist, cifar10), or of a file of your own
+    Reproduce(ReproduceArgs),
     /// Measure this machine: the parts of a training step against bare matrix products
     Bench(BenchArgs),
     /// Print a completion script, e.g. lssvm completions bash > ~/.local/share/bash-completion/completions/lssvm
@@ -91,6 +94,9 @@ pub struct TrainArgs {
     /// Write results as JSON to this file (- for the terminal)
     #[arg(long)]
     pub json: Option<PathBuf>,
+    /// Write a page to look at (HTML) to this file, and its numbers beside it as JSON
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
     /// Print the effective configuration as TOML and stop
     #[arg(long)]
     pub print_config: bool,
@@ -240,6 +246,34 @@ pub struct InspectArgs {
     /// Print the configuration it was trained with as TOML, for train --config
     #[arg(long)]
     pub config: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct ReproduceArgs {
+    /// mnist, cifar10, or a TOML file of the same kind
+    pub experiment: String,
+    /// Folder of the data [default: what the experiment says]
+    #[arg(long)]
+    pub data: Option<PathBuf>,
+    /// A small version that takes minutes: fewer rows and iterations
+    #[arg(long)]
+    pub quick: bool,
+    /// Only these figures, with commas: fig2a,fig2c
+    #[arg(long, value_delimiter = ',', value_name = "FIGURES")]
+    pub only: Vec<String>,
+    /// Where the page goes; its numbers go beside it as JSON [default: EXPERIMENT.html]
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+    /// Write every plot as an SVG file to this folder
+    #[arg(long, value_name = "FOLDER")]
+    pub svg: Option<PathBuf>,
+    /// Number of threads [default: all cores]
+    #[arg(long, short)]
+    pub threads: Option<usize>,
+    /// Most memory to use; the kernel matrix is kept if it fits [default: three quarters of what is
+    /// free]
+    #[arg(long)]
+    pub memory: Option<Size>,
 }
 
 #[derive(Debug, clap::Args)]

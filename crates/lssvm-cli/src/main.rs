@@ -10,6 +10,7 @@ mod inspect;
 mod output;
 mod predict;
 mod progress;
+mod reproduce;
 mod settings;
 mod train;
 
@@ -43,6 +44,7 @@ fn run(args: Args) -> anyhow::Result<()> {
         Command::Predict(args) => predict::run(&args),
         Command::Evaluate(args) => evaluate::run(&args),
         Command::Inspect(args) => inspect::run(&args),
+        Command::Reproduce(args) => reproduce::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Completions { shell } => {
             let mut command = Args::command();

@@ -75,6 +75,11 @@ pub fn json(path: &Path, value: &impl Serialize) -> anyhow::Result<()> {
     })
 }
 
+/// Writes text to a file.
+pub fn text(path: &Path, text: &str) -> anyhow::Result<()> {
+    whole(path, |file| file.write_all(text.as_bytes()))
+}
+
 /// Writes a file under a temporary name and renames it when it is complete.
 pub fn whole(
     path: &Path,

@@ -42,6 +42,26 @@ pub fn spinner(message: String) -> ProgressBar {
     bar
 }
 
+/// The speed of the last step.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Rate {
+    flops: f64,
+    seconds: f64,
+}
+
+impl Rate {
+    /// "190 GFLOP/s"; empty if nothing was counted.
+    pub fn after(&mut self, iteration: &Iteration) -> String {
+        let flops = iteration.flops - self.flops;
+        let seconds = iteration.seconds - self.seconds;
+        (self.flops, self.seconds) = (iteration.flops, iteration.seconds);
+        match flops > 0.0 && seconds > 0.0 {
+            true => format!("{:.0} GFLOP/s", flops / seconds / 1e9),
+            false => String::new(),
+        }
+    }
+}
+
 /// The progress of a training run on a terminal.
 pub struct Progress {
     bar: ProgressBar,
@@ -49,6 +69,7 @@ pub struct Progress {
     /// Whether the model will be saved.
     kept: bool,
     steps: u64,
+    rate: Rate,
 }
 
 /// Parts of a bar for a run of a single long step.
@@ -61,6 +82,7 @@ impl Progress {
             classes,
             kept,
             steps: 1,
+            rate: Rate::default(),
         }
     }
 
@@ -86,8 +108,9 @@ impl Observer for Progress {
         let test = self.error("test", iteration.test_error);
         let validation = self.error("validation", iteration.validation_error);
         let residual = residual.unwrap_or_default();
+        let rate = self.rate.after(iteration);
         self.bar
-            .set_message(format!("{test}{validation}{residual}"));
+            .set_message(format!("{test}{validation}{residual}  {rate}"));
         let prefix = format!("{}/{}", iteration.iteration, self.steps);
         self.bar.set_prefix(prefix);
         self.bar.set_position(iteration.iteration as u64 * PARTS);
@@ -100,7 +123,8 @@ impl Observer for Progress {
     }
 }
 
-fn flow() -> Flow {
+/// Whether Ctrl-C was pressed, as an observer answers.
+pub fn flow() -> Flow {
     match was_interrupted() {
         true => Flow::Stop,
         false => Flow::Continue,

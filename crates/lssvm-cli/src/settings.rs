@@ -26,6 +26,7 @@ pub struct TrainSettings {
     pub test: Option<PathBuf>,
     pub validation_data: Option<PathBuf>,
     pub json: Option<PathBuf>,
+    pub report: Option<PathBuf>,
     pub read: ReadOptions,
     pub config: Config,
     pub print_config: bool,
@@ -41,6 +42,7 @@ struct FileOptions {
     test: Option<PathBuf>,
     validation: Option<Validation>,
     json: Option<PathBuf>,
+    report: Option<PathBuf>,
     format: Option<lssvm::data::Format>,
     label: Option<OneOrMore>,
     header: Option<bool>,
@@ -49,12 +51,13 @@ struct FileOptions {
     index_base: Option<u32>,
 }
 
-const FILE_KEYS: [&str; 11] = [
+const FILE_KEYS: [&str; 12] = [
     "data",
     "model",
     "test",
     "validation",
     "json",
+    "report",
     "format",
     "label",
     "header",
@@ -141,6 +144,7 @@ impl TrainSettings {
             test: args.test.clone().or(file.test),
             validation_data,
             json: args.json.clone().or(file.json),
+            report: args.report.clone().or(file.report),
             read: ReadOptions {
                 max_bytes: Some(budget.0),
                 ..read_options(&read)?
@@ -171,7 +175,7 @@ fn read_config(path: &Path) -> anyhow::Result<(FileOptions, Config)> {
     Ok((own, config))
 }
 
-fn parse<D: DeserializeOwned>(path: &Path, text: &str) -> anyhow::Result<D> {
+pub fn parse<D: DeserializeOwned>(path: &Path, text: &str) -> anyhow::Result<D> {
     toml::from_str(text).map_err(|e| {
         let before = e.span().map_or(0, |span| span.start);
         let line = text[..before].matches('\n').count() as u64 + 1;

@@ -1,11 +1,14 @@
 //! `lssvm train`
 
+use std::path::Path;
+
 use lssvm::data::{Dataset, Parts, ReadOptions, Task, read};
 use lssvm::error::Bytes;
 use lssvm::linalg::{Precision, Scalar};
 use lssvm::model::{self, Input};
 use lssvm::solve::Stopped;
 use lssvm::train::{Config, Data, Report, Shape, fit};
+use lssvm_report::{Machine, Page, Pictures, Run, Scores, training_page};
 
 use crate::args::TrainArgs;
 use crate::output::{self, fact, remark};
@@ -27,6 +30,10 @@ fn train<T: Scalar>(settings: &TrainSettings) -> anyhow::Result<()> {
             model::check_writable(path)?;
         }
         output::expect_json(settings.json.as_deref())?;
+        if let Some(path) = &settings.report {
+            model::check_writable(path)?;
+            model::check_writable(&path.with_extension("json"))?;
+        }
     }
     let data = load::<T>(settings)?;
     if settings.print_config {
@@ -34,6 +41,8 @@ fn train<T: Scalar>(settings: &TrainSettings) -> anyhow::Result<()> {
     }
     progress::catch_interrupts();
     let classes = is_classification(&data.train, &settings.config);
+    let pictures = data.test.as_ref().filter(|_| settings.report.is_some());
+    let pictures = pictures.and_then(Pictures::new);
     let mut watcher = Progress::new(classes, settings.model.is_some());
     let result = fit(data, &settings.config, &mut watcher);
     watcher.finish();
@@ -54,7 +63,28 @@ fn train<T: Scalar>(settings: &TrainSettings) -> anyhow::Result<()> {
     if let Some(path) = &settings.json {
         output::json(path, &report)?;
     }
+    if let Some(path) = &settings.report {
+        let page = page(&report, &settings.data, model.outputs().names(), pictures.as_ref());
+        output::text(path, &page.to_html())?;
+        output::json(&path.with_extension("json"), &page.to_json())?;
+        fact("report", path.display());
+    }
     Ok(())
+}
+
+fn page(report: &Report, data: &Path, names: &[String], pictures: Option<&Pictures>) -> Page {
+    let scores = report.test.as_ref().map(|test| Scores {
+        scores: &test.scores,
+        truth: &test.truth,
+        names,
+        pictures,
+    });
+    training_page(&Run {
+        report,
+        data: data.display().to_string(),
+        scores,
+        machine: Machine::detect(),
+    })
 }
 
 /// Reads all parts; test and validation data must fit the training data.

@@ -112,6 +112,16 @@ impl Confusion {
         self.counts.iter().enumerate().map(|(a, row)| row[a]).sum()
     }
 
+    /// `counts` as percentages of their rows: of each class, the share that was
+    /// predicted as each. A class without rows has zeros.
+    pub fn percent_of_rows(&self) -> Vec<Vec<f64>> {
+        let row = |row: &Vec<u64>| {
+            let total = row.iter().sum();
+            row.iter().map(|&count| ratio(100 * count, total)).collect()
+        };
+        self.counts.iter().map(row).collect()
+    }
+
     /// Fraction of rows whose class was not the predicted one.
     pub fn error_rate(&self) -> f64 {
         ratio(self.n_errors(), self.n_samples())

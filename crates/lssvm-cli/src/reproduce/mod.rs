@@ -1,0 +1,234 @@
+//! `lssvm reproduce`: the experiments of a file, their figures, and one page.
+//!
+//! ```text
+//! experiment (TOML) ─ runs, grouped by system ─ compare ─ reports ─ page (HTML, JSON, SVG)
+//!                                                              └── table in the terminal
+//! ```
+
+mod curve;
+mod experiment;
+mod page;
+mod table;
+mod watch;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::bail;
+use lssvm::Error;
+use lssvm::data::{Dataset, Parts, ReadOptions, read};
+use lssvm::linalg::{Precision, Scalar};
+use lssvm::memory;
+use lssvm::model::check_writable;
+use lssvm::train::{Config, Data, Report, compare};
+use lssvm_report::{Block, Page, Pictures};
+
+use crate::args::ReproduceArgs;
+use crate::output::{self, fact, remark};
+use crate::progress;
+use experiment::{Experiment, Figure, Kind, Run};
+use watch::Watch;
+
+/// All that figures are made of.
+struct Results {
+    experiment: Experiment,
+    quick: bool,
+    data: PathBuf,
+    runs: Vec<Run>,
+    /// One for each run, once it has been made.
+    reports: Vec<Option<Report>>,
+    /// Images of the training rows that figures show, and their class names.
+    shown: Vec<Shown>,
+    /// Images of the test part, if a figure shows them.
+    test: Option<Pictures>,
+}
+
+/// Images that one figure shows.
+struct Shown {
+    figure: String,
+    pictures: Pictures,
+    names: Vec<String>,
+}
+
+pub fn run(args: &ReproduceArgs) -> anyhow::Result<()> {
+    let experiment = Experiment::read(&args.experiment)?.only(&args.only)?;
+    let Some(data) = args.data.clone().or_else(|| experiment.data.clone()) else {
+        bail!(Error::parameter("data", "", "say where the data are: --data FOLDER"));
+    };
+    let html = args.report.clone().unwrap_or_else(|| default_report(args));
+    let json = html.with_extension("json");
+    check_writable(&html)?;
+    check_writable(&json)?;
+    if let Some(folder) = &args.svg {
+        std::fs::create_dir_all(folder).map_err(|e| Error::io(folder, "make the folder", e))?;
+    }
+    progress::catch_interrupts();
+    let parts = load::<f32>(&data)?;
+    let rows = parts.train.n_samples();
+    let mut runs = match args.quick {
+        true => experiment.quick_runs(rows)?,
+        false => experiment.runs()?,
+    };
+    for run in &mut runs {
+        run.config.threads = args.threads.or(run.config.threads);
+        run.config.memory = args.memory.or(run.config.memory);
+    }
+    let mut results = Results {
+        quick: args.quick,
+        data,
+        reports: runs.iter().map(|_| None).collect(),
+        runs,
+        shown: shown(&experiment, &parts.train)?,
+        test: test_pictures(&experiment, parts.test.as_ref()),
+        experiment,
+    };
+    drop(parts);
+    for group in groups(&results.runs) {
+        make(&mut results, &group)?;
+        // After every group: an hour of work should not hang on the last minute.
+        write(&page::page(&results), &html, &json, args.svg.as_deref())?;
+        if progress::was_interrupted() {
+            break;
+        }
+    }
+    let page = page::page(&results);
+    write(&page, &html, &json, args.svg.as_deref())?;
+    table::print(&results);
+    fact("report", format!("{} ({} beside it)", html.display(), json.display()));
+    if progress::was_interrupted() {
+        remark("interrupted: figures whose runs were not made are left out");
+    }
+    Ok(())
+}
+
+fn default_report(args: &ReproduceArgs) -> PathBuf {
+    let stem = Path::new(&args.experiment).file_stem().unwrap_or_default();
+    let quick = if args.quick { "-quick" } else { "" };
+    PathBuf::from(format!("{}{quick}.html", stem.to_string_lossy()))
+}
+
+fn load<T: Scalar>(path: &Path) -> anyhow::Result<Parts<T>> {
+    let spinner = progress::spinner(format!("reading {}", path.display()));
+    let options = ReadOptions {
+        max_bytes: Some(memory::default_budget().0),
+        ..ReadOptions::default()
+    };
+    let parts = read::<T>(path, &options)?;
+    spinner.finish_and_clear();
+    Ok(parts)
+}
+
+/// Runs on the same system, which share what they compute.
+fn groups(runs: &[Run]) -> Vec<Vec<usize>> {
+    let system = |run: &Run| Config {
+        method: None,
+        block_size: None,
+        iterations: None,
+        time: None,
+        tolerance: None,
+        averages: None,
+        seed: None,
+        ..run.config.clone()
+    };
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    for (i, run) in runs.iter().enumerate() {
+        match groups.iter_mut().find(|g| system(&runs[g[0]]) == system(run)) {
+            Some(group) => group.push(i),
+            None => groups.push(vec![i]),
+        }
+    }
+    groups
+}
+
+fn make(results: &mut Results, group: &[usize]) -> anyhow::Result<()> {
+    let runs: Vec<&Run> = group.iter().map(|&i| &results.runs[i]).collect();
+    let reports = match runs[0].config.precision.unwrap_or_default() {
+        Precision::F32 => make_runs::<f32>(&results.data, &runs)?,
+        Precision::F64 => make_runs::<f64>(&results.data, &runs)?,
+    };
+    for (&i, report) in group.iter().zip(reports) {
+        results.reports[i] = report;
+    }
+    Ok(())
+}
+
+fn make_runs<T: Scalar>(path: &Path, runs: &[&Run]) -> anyhow::Result<Vec<Option<Report>>> {
+    let Parts { train, test } = load::<T>(path)?;
+    if test.is_none() {
+        let problem = "there is no test part, whose error the figures would show";
+        return Err(Error::file(path, lssvm::error::Place::Whole, problem.to_string()).into());
+    }
+    let data = Data {
+        train,
+        validation: None,
+        test,
+    };
+    let configs: Vec<Config> = runs.iter().map(|run| run.config.clone()).collect();
+    let mut watch = Watch::new(runs);
+    let reports = compare(data, &configs, &mut watch);
+    watch.finish();
+    Ok(reports?)
+}
+
+/// The images of the training part that figures show.
+fn shown(experiment: &Experiment, train: &Dataset<f32>) -> anyhow::Result<Vec<Shown>> {
+    let figures = experiment.figures.iter().filter(|f| f.kind == Kind::Pictures);
+    figures.map(|figure| {
+        let rows = rows_to_show(figure, train)?;
+        let (some, names) = (train.select(&rows), class_names(train, &rows));
+        let Some(pictures) = Pictures::new(&some) else {
+            let problem = "the rows are not images; there is nothing to show";
+            let place = lssvm::error::Place::Whole;
+            return Err(Error::file(&train.source, place, problem.to_string()).into());
+        };
+        Ok(Shown {
+            figure: figure.id.clone(),
+            pictures,
+            names,
+        })
+    })
+    .collect()
+}
+
+fn rows_to_show(figure: &Figure, train: &Dataset<f32>) -> anyhow::Result<Vec<usize>> {
+    let n = train.n_samples();
+    let Some(each) = figure.per_class else {
+        return Ok((0..figure.first.unwrap_or(0).min(n)).collect());
+    };
+    let all: Vec<usize> = (0..n).collect();
+    let names = class_names(train, &all);
+    let mut classes: Vec<&String> = names.iter().collect();
+    classes.sort();
+    classes.dedup();
+    let rows = classes.into_iter().flat_map(|class| {
+        all.iter().copied().filter(|&i| &names[i] == class).take(each).collect::<Vec<_>>()
+    });
+    Ok(rows.collect())
+}
+
+/// Names of the classes of these rows; empty without labels.
+fn class_names(data: &Dataset<f32>, rows: &[usize]) -> Vec<String> {
+    let targets = data.labels.as_ref().map(|l| l.resolve(lssvm::data::Task::Classification));
+    match targets {
+        Some(Ok(lssvm::data::Targets::Classes { names, codes })) => {
+            rows.iter().map(|&i| names[codes[i] as usize].clone()).collect()
+        }
+        _ => rows.iter().map(|_| String::new()).collect(),
+    }
+}
+
+fn test_pictures(experiment: &Experiment, test: Option<&Dataset<f32>>) -> Option<Pictures> {
+    let wanted = experiment.figures.iter().any(|f| f.kind == Kind::Misclassified);
+    test.filter(|_| wanted).and_then(Pictures::new)
+}
+
+fn write(page: &Page, html: &Path, json: &Path, svg: Option<&Path>) -> anyhow::Result<()> {
+    output::text(html, &page.to_html())?;
+    output::json(json, &page.to_json())?;
+    let blocks = page.sections.iter().flat_map(|section| &section.blocks);
+    for block in blocks {
+        if let (Some(folder), Block::Plot(plot)) = (svg, block) {
+            output::text(&folder.join(format!("{}.svg", plot.name)), &plot.to_svg())?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,318 @@
+//! The page of an experiment: a section for each figure, next to the paper.
+
+use lssvm::error::Bytes;
+use lssvm::model::argmax;
+use lssvm::solve::Truth;
+use lssvm::train::{Evaluation, Report};
+use lssvm_report::{
+    Axis, Block, Gallery, Heatmap, Machine, Mark, Page, Pictures, Plot, Section, Series, Table,
+    Tile,
+};
+
+use super::Results;
+use super::curve::Settled;
+use super::experiment::{Figure, Kind, Run};
+use super::table::{paper, seconds_per_iteration};
+
+/// Images of a gallery; more would be a page of their own.
+const MOST_TILES: usize = 400;
+
+pub fn page(results: &Results) -> Page {
+    let experiment = &results.experiment;
+    let title = match results.quick {
+        true => format!("{} (quick: a small version)", experiment.title),
+        false => experiment.title.clone(),
+    };
+    let mut page = Page::new(title, lead(results));
+    if !experiment.about.is_empty() {
+        page.fact("what", &experiment.about);
+    }
+    page.fact("data", results.data.display());
+    facts(results, &mut page);
+    page.sections.push(summary(results));
+    for figure in &experiment.figures {
+        page.sections.extend(section(results, figure));
+    }
+    page
+}
+
+/// A run that was made, and its report.
+fn made<'a>(results: &'a Results, name: &str) -> Option<(&'a Run, &'a Report)> {
+    let mut pairs = results.runs.iter().zip(&results.reports);
+    let (run, report) = pairs.find(|(run, _)| run.name == name)?;
+    Some((run, report.as_ref()?))
+}
+
+fn all_made(results: &Results) -> impl Iterator<Item = (&Run, &Report)> {
+    let pairs = results.runs.iter().zip(&results.reports);
+    pairs.filter_map(|(run, report)| Some((run, report.as_ref()?)))
+}
+
+fn lead(results: &Results) -> String {
+    let errors = all_made(results).filter_map(|(run, report)| {
+        let test = report.test.as_ref()?;
+        Some((run, test.error_percent?, test.error_percent_interval?))
+    });
+    let best = errors.min_by(|a, b| a.1.total_cmp(&b.1));
+    let small = match results.quick {
+        true => " With fewer rows and iterations than the paper, so that its values are not to be reached.",
+        false => "",
+    };
+    match best {
+        Some((run, error, (low, high))) => format!(
+            "The least test error is {error:.2} % (95 % interval {low:.2} to {high:.2} %), by {}.{small}",
+            run.name
+        ),
+        None => format!("No run was made.{small}"),
+    }
+}
+
+fn facts(results: &Results, page: &mut Page) {
+    let Some((_, report)) = all_made(results).next() else {
+        return;
+    };
+    let [n, m, k] = report.shape;
+    page.fact("training rows", n);
+    page.fact("features", m);
+    page.fact("classes", k);
+    if let Some(test) = &report.test {
+        page.fact("test rows", test.rows);
+    }
+    let config = &report.config;
+    page.fact("kernel", format!("{} of degree {}", config.kernel, config.degree));
+    page.fact("c", config.c);
+    page.fact("seed", config.seed);
+    page.fact("threads", config.threads);
+    page.fact("machine", Machine::detect().describe());
+    let peak = all_made(results).filter_map(|(_, report)| report.peak_memory_bytes).max();
+    if let Some(peak) = peak {
+        page.fact("peak memory", format!("{} (the paper: within 8 GB)", Bytes(peak)));
+    }
+    page.fact("program", concat!("lssvm ", env!("CARGO_PKG_VERSION")));
+}
+
+fn summary(results: &Results) -> Section {
+    let mut section = Section::new("summary", "All runs");
+    section.text.push(
+        "“Settled at” is mean and standard deviation of the error over the last fifth of the \
+         iterations, “fluctuation” the typical change from one iteration to the next over √2. \
+         Runs on the same blocks were made side by side; the seconds are those that each would \
+         have taken alone."
+            .into(),
+    );
+    let row = |(run, report): (&Run, &Report)| {
+        let settled = Settled::new(&report.history);
+        let number = |value: Option<f64>, digits: usize| {
+            value.map_or("–".to_string(), |v| format!("{v:.digits$}"))
+        };
+        vec![
+            run.name.clone(),
+            report.config.block_size.to_string(),
+            report.iterations.to_string(),
+            number(report.test.as_ref().and_then(|t| t.error_percent), 2),
+            settled.map_or("–".into(), |s| format!("{:.2} ± {:.2}", s.mean, s.spread)),
+            number(settled.map(|s| s.fluctuation), 3),
+            number(Some(seconds_per_iteration(report)), 2),
+            number(run.paper_seconds, 0),
+            report.relative_residual.map_or("–".into(), |r| format!("{r:.1e}")),
+            paper(results, &run.name),
+        ]
+    };
+    let header = [
+        "run",
+        "J",
+        "iterations",
+        "error, %",
+        "settled at, %",
+        "fluctuation, %",
+        "s an iteration",
+        "the paper's s",
+        "relative residual",
+        "the paper says",
+    ];
+    let rows: Vec<Vec<String>> = all_made(results).map(row).collect();
+    section.blocks.push(Block::Table(Table::new("All runs", header, rows)));
+    section
+}
+
+/// None if what it shows was not made.
+fn section(results: &Results, figure: &Figure) -> Option<Section> {
+    let mut section = Section::new(&figure.id, &figure.title);
+    section.text.extend((!figure.text.is_empty()).then(|| figure.text.clone()));
+    match figure.kind {
+        Kind::Pictures => {
+            let shown = results.shown.iter().find(|shown| shown.figure == figure.id)?;
+            let tiles = (0..shown.pictures.len()).filter_map(|i| {
+                Some(Tile {
+                    picture: shown.pictures.picture(i)?,
+                    caption: String::new(),
+                    title: shown.names[i].clone(),
+                })
+            });
+            section.blocks.push(Block::Gallery(Gallery {
+                title: figure.title.clone(),
+                tiles: tiles.collect(),
+                note: None,
+            }));
+        }
+        Kind::Curves => {
+            let runs: Vec<_> = figure.names().iter().filter_map(|n| made(results, n)).collect();
+            if runs.is_empty() {
+                return None;
+            }
+            if !figure.paper.text.is_empty() {
+                section.text.push(format!("The paper: {}.", figure.paper.text));
+            }
+            section.text.extend(runs.iter().filter_map(|(run, report)| sentence(run, report)));
+            section.blocks.extend(curves(figure, &runs));
+        }
+        Kind::Misclassified => {
+            let (run, report) = made(results, figure.of.as_deref()?)?;
+            let test = report.test.as_ref()?;
+            section.text.extend(wrong_sentence(figure, run, test));
+            section.blocks.push(Block::Gallery(misclassified(test, results.test.as_ref()?)?));
+        }
+        Kind::Confusion => {
+            let (_, report) = made(results, figure.of.as_deref()?)?;
+            section.blocks.extend(confusion(figure, report.test.as_ref()?));
+        }
+    }
+    Some(section)
+}
+
+fn sentence(run: &Run, report: &Report) -> Option<String> {
+    let settled = Settled::new(&report.history)?;
+    let first = report.history.first()?.error_percent?;
+    let last = report.history.last()?.error_percent?;
+    Some(format!(
+        "{}: {first:.2} % after the first iteration, {last:.2} % after {}; {:.2} ± {:.2} % over the \
+         last fifth.",
+        run.name, report.iterations, settled.mean, settled.spread
+    ))
+}
+
+fn curves(figure: &Figure, runs: &[(&Run, &Report)]) -> Vec<Block> {
+    let x = figure.x.as_deref().unwrap_or("iteration");
+    let mut plots = vec![plot(figure, "iterations", x, runs, |line| line.iteration as f64)];
+    // A committee of a few members is no matter of time.
+    if figure.x.is_none() {
+        plots.push(plot(figure, "seconds", "seconds", runs, |line| line.seconds));
+    }
+    if let Some(residual) = residuals(figure, runs) {
+        plots.push(residual);
+    }
+    plots.into_iter().map(Block::Plot).collect()
+}
+
+fn plot(
+    figure: &Figure,
+    name: &str,
+    x: &str,
+    runs: &[(&Run, &Report)],
+    at: impl Fn(&lssvm::train::HistoryLine) -> f64,
+) -> Plot {
+    let title = format!("Test error against {name}");
+    let name = format!("{}-{name}", figure.id);
+    let mut plot = Plot::new(name, title, Axis::new(x), Axis::new("test error, %"));
+    for (run, report) in runs {
+        let points = report.history.iter().filter_map(|l| Some((at(l), l.error_percent?)));
+        plot.series.push(Series::line(&run.name, points.collect()));
+    }
+    if let Some(value) = figure.paper.value {
+        let mark = Mark::new("the paper", value);
+        plot.marks.push(match figure.paper.spread {
+            Some(spread) => mark.spread(spread),
+            None => mark,
+        });
+    }
+    plot
+}
+
+fn residuals(figure: &Figure, runs: &[(&Run, &Report)]) -> Option<Plot> {
+    let mut plot = Plot::new(
+        format!("{}-residual", figure.id),
+        "Relative residual ‖Z − ΘW‖ / ‖Z‖",
+        Axis::new("iteration"),
+        Axis::new("relative residual").scale(lssvm_report::Scale::Log),
+    );
+    for (run, report) in runs {
+        let history = report.history.iter();
+        let points: Vec<(f64, f64)> = history
+            .filter_map(|l| Some((l.iteration as f64, l.relative_residual?)))
+            .collect();
+        if points.len() > 1 {
+            plot.series.push(Series::line(&run.name, points));
+        }
+    }
+    (!plot.series.is_empty()).then_some(plot)
+}
+
+fn wrong_sentence(figure: &Figure, run: &Run, test: &Evaluation) -> Option<String> {
+    let confusion = test.confusion.as_ref()?;
+    let paper = match figure.paper.text.as_str() {
+        "" => String::new(),
+        text => format!(" The paper: {text}."),
+    };
+    Some(format!(
+        "{} of {} test images are not recognised by {}.{paper} Below each: true → predicted class.",
+        confusion.n_errors(),
+        test.rows,
+        run.name
+    ))
+}
+
+fn misclassified(test: &Evaluation, pictures: &Pictures) -> Option<Gallery> {
+    let Truth::Classes(truth) = &test.truth else {
+        return None;
+    };
+    let names = &test.confusion.as_ref()?.classes;
+    let predicted = argmax(&test.scores);
+    let wrong: Vec<usize> = (0..truth.len()).filter(|&i| truth[i] != predicted[i]).collect();
+    let tiles = wrong.iter().take(MOST_TILES).filter_map(|&i| {
+        let (t, p) = (truth[i] as usize, predicted[i] as usize);
+        let scores = test.scores.row(i);
+        Some(Tile {
+            picture: pictures.picture(i)?,
+            caption: format!("{} → {}", names[t], names[p]),
+            title: format!(
+                "test row {}: score of {} is {:.2}, of {} {:.2}",
+                i + 1,
+                names[p],
+                scores[p],
+                names[t],
+                scores[t]
+            ),
+        })
+    });
+    let note = (wrong.len() > MOST_TILES)
+        .then(|| format!("The first {MOST_TILES} of {} are shown.", wrong.len()));
+    Some(Gallery {
+        title: "True class → predicted class".into(),
+        tiles: tiles.collect(),
+        note,
+    })
+}
+
+fn confusion(figure: &Figure, test: &Evaluation) -> Vec<Block> {
+    let Some(confusion) = &test.confusion else {
+        return Vec::new();
+    };
+    let heatmap = |name: &str, title: &str, values: Vec<Vec<f64>>| {
+        Block::Heatmap(Heatmap {
+            name: format!("{}-{name}", figure.id),
+            title: title.into(),
+            rows: confusion.classes.clone(),
+            columns: confusion.classes.clone(),
+            values,
+            row_label: "true class".into(),
+            column_label: "predicted class".into(),
+            unit: "% of the true class".into(),
+        })
+    };
+    let mut blocks = vec![heatmap("ours", "This run", confusion.percent_of_rows())];
+    let size = confusion.classes.len();
+    if let Some(paper) = figure.paper_table.as_ref().filter(|t| t.len() == size) {
+        blocks.push(heatmap("paper", "The paper", paper.clone()));
+    }
+    blocks
+}

@@ -1,0 +1,48 @@
+//! The closing table in the terminal: each run beside what the paper says.
+
+use super::Results;
+use super::curve::Settled;
+use crate::output::say;
+
+pub fn print(results: &Results) {
+    let width = results.runs.iter().map(|run| run.name.chars().count()).max();
+    let width = width.unwrap_or(0).max(3);
+    say(format!(
+        "{:<width$}  {:>8}  {:>14}  {:>7}  {:>8}  paper",
+        "run", "error", "settled at", "s/iter", "residual"
+    ));
+    for (run, report) in results.runs.iter().zip(&results.reports) {
+        let Some(report) = report else {
+            continue;
+        };
+        let error = report.test.as_ref().and_then(|test| test.error_percent);
+        let settled = Settled::new(&report.history);
+        let residual = report.relative_residual;
+        say(format!(
+            "{:<width$}  {:>8}  {:>14}  {:>7.2}  {:>8}  {}",
+            run.name,
+            error.map_or("–".into(), |e| format!("{e:.2} %")),
+            settled.map_or("–".into(), |s| format!("{:.2} ± {:.2} %", s.mean, s.spread)),
+            seconds_per_iteration(report),
+            residual.map_or("–".into(), |r| format!("{r:.1e}")),
+            paper(results, &run.name),
+        ));
+    }
+    if results.quick {
+        say("--quick: fewer rows and iterations than the paper; its values are not to be reached");
+    }
+}
+
+/// Wall time of the run alone, over its iterations.
+pub fn seconds_per_iteration(report: &lssvm::train::Report) -> f64 {
+    report.history.last().map_or(0.0, |last| last.seconds / last.iteration as f64)
+}
+
+/// What the paper says of the figure that has this run.
+pub fn paper(results: &Results, run: &str) -> String {
+    let figures = results.experiment.figures.iter();
+    let figure = figures.filter(|f| !f.paper.text.is_empty()).find(|figure| {
+        figure.names().iter().any(|name| name == run)
+    });
+    figure.map_or(String::new(), |figure| figure.paper.text.clone())
+}

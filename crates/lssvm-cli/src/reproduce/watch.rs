@@ -1,0 +1,93 @@
+//! The live line of several runs.
+
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use lssvm::error::Bytes;
+use lssvm::solve::{Flow, Iteration, Observer};
+use lssvm::train::{Effective, Watcher};
+
+use super::experiment::Run;
+use crate::output::remark;
+use crate::progress::{self, Rate};
+
+/// Parts of the bar while the kernel matrix is computed.
+const PARTS: u64 = 1000;
+
+pub struct Watch {
+    bar: ProgressBar,
+    names: Vec<String>,
+    steps: Vec<u64>,
+    current: usize,
+    done: u64,
+    rates: Vec<Rate>,
+}
+
+impl Watch {
+    pub fn new(runs: &[&Run]) -> Self {
+        Self {
+            bar: ProgressBar::hidden(),
+            names: runs.iter().map(|run| run.name.clone()).collect(),
+            steps: runs
+                .iter()
+                .map(|run| run.config.iterations.unwrap_or(1) as u64)
+                .collect(),
+            current: 0,
+            done: 0,
+            rates: runs.iter().map(|_| Rate::default()).collect(),
+        }
+    }
+
+    pub fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+impl Observer for Watch {
+    fn turn(&mut self, run: usize) {
+        self.current = run;
+    }
+
+    fn iteration(&mut self, iteration: &Iteration) -> Flow {
+        self.done += 1;
+        let error = iteration.test_error.map(|e| format!("{:.2} %  ", 100.0 * e));
+        let residual = iteration.residual.map(|r| format!("residual {:.1e}  ", r.relative));
+        let rate = self.rates[self.current].after(iteration);
+        self.bar.set_prefix(format!(
+            "{} {}/{}",
+            self.names[self.current], iteration.iteration, self.steps[self.current]
+        ));
+        self.bar.set_message(format!(
+            "{}{}{rate}",
+            error.unwrap_or_default(),
+            residual.unwrap_or_default()
+        ));
+        self.bar.set_length(self.steps.iter().sum::<u64>().max(1));
+        self.bar.set_position(self.done);
+        progress::flow()
+    }
+
+    fn progress(&mut self, done: f64) -> Flow {
+        if self.done == 0 {
+            self.bar.set_prefix("kernel matrix");
+            self.bar.set_length(PARTS);
+            self.bar.set_position((done * PARTS as f64) as u64);
+        }
+        progress::flow()
+    }
+}
+
+impl Watcher for Watch {
+    fn begin(&mut self, config: &Effective, [n, m, k]: [usize; 3], planned_bytes: u64) {
+        remark(format!(
+            "{}: {n} rows, {m} features ({}), {k} classes; up to {}",
+            self.names.join("; "),
+            config.preprocess,
+            Bytes(planned_bytes),
+        ));
+        let style = ProgressStyle::with_template("{bar:24} {prefix}  {msg}  {elapsed}, {eta} left");
+        self.bar = ProgressBar::new(PARTS)
+            .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        self.bar.enable_steady_tick(Duration::from_millis(250));
+    }
+}
