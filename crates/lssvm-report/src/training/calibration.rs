@@ -1,0 +1,72 @@
+//! Whether the softmax probabilities come true.
+
+use lssvm::metrics::{Calibration, CalibrationBin};
+use lssvm::model::softmax;
+
+use super::Scores;
+use crate::page::{Block, Section, Table};
+use crate::plot::{Axis, Plot, Series, grouped};
+
+/// Bins of the reliability diagram.
+const BINS: usize = 20;
+
+/// Reliability diagram, rows by confidence, and three scores.
+pub fn section(scores: &Scores, codes: &[u32]) -> Option<Section> {
+    let probabilities = softmax(scores.scores);
+    // Scores that are not finite have no probabilities, and no section.
+    let calibration = Calibration::new(probabilities.view(), codes, BINS).ok()?;
+    let filled: Vec<_> = calibration.bins.iter().filter(|b| b.rows > 0).collect();
+    let mut section = Section::new("calibration", "Calibration of the probabilities");
+    section.text.push(
+        "Rows are grouped by the probability of the predicted class. On the line y = x they are \
+         right as often as they claim; above it the model is more often right than it says."
+            .into(),
+    );
+    let share = |label: &str| Axis::new(label).from(0.0).to(1.0);
+    let mut plot = Plot::new(
+        "reliability",
+        "Reliability diagram",
+        share("probability of the predicted class"),
+        share("share of rows that are right"),
+    );
+    let points = filled.iter().map(|b| (b.confidence, b.accuracy));
+    plot.series
+        .push(Series::line("test rows", points.collect()));
+    plot.diagonal = true;
+    section.blocks.push(Block::Plot(plot));
+
+    let mut plot = Plot::new(
+        "confidence",
+        "How sure the model is",
+        share("probability of the predicted class"),
+        Axis::new("rows"),
+    );
+    let middle = |b: &CalibrationBin| ((b.from + b.to) / 2.0, b.rows as f64);
+    let bars = calibration.bins.iter().map(middle).collect();
+    plot.series.push(Series::bars("rows", bars));
+    section.blocks.push(Block::Plot(plot));
+
+    let rows = [
+        [
+            "expected calibration error",
+            &format!("{:.4}", calibration.expected_error),
+        ],
+        ["Brier score (0 to 2)", &format!("{:.4}", calibration.brier)],
+        ["log loss", &format!("{:.4}", calibration.log_loss)],
+    ]
+    .map(|row| row.map(String::from));
+    let table = Table::new("Scores of the probabilities", ["score", "value"], rows);
+    section.blocks.push(Block::Table(table));
+    let rows = filled.iter().map(|b| {
+        [
+            format!("{:.2} to {:.2}", b.from, b.to),
+            grouped(b.rows as f64, 0),
+            format!("{:.3}", b.confidence),
+            format!("{:.3}", b.accuracy),
+        ]
+    });
+    let header = ["probability", "rows", "mean", "right"];
+    let table = Table::new("Rows by probability", header, rows);
+    section.blocks.push(Block::Table(table));
+    Some(section)
+}

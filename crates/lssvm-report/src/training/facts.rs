@@ -1,0 +1,96 @@
+//! Settings and figures of a run, one line each.
+
+use lssvm::error::Bytes;
+use lssvm::kernel::KernelName;
+use lssvm::linalg::Precision;
+use lssvm::train::Effective;
+
+use super::Run;
+use crate::page::Page;
+use crate::plot::{grouped, short};
+
+pub fn add(page: &mut Page, run: &Run) {
+    let (report, config) = (run.report, &run.report.config);
+    let [n, m, k] = report.shape.map(|size| grouped(size as f64, 0));
+    page.fact("data", &run.data);
+    page.fact("training rows (N)", n);
+    page.fact("features (M)", m);
+    page.fact("outputs (K)", k);
+    if let Some(test) = &report.test {
+        page.fact("test rows", grouped(test.rows as f64, 0));
+    }
+    if let Some(validation) = &report.validation {
+        page.fact("validation rows", grouped(validation.rows as f64, 0));
+    }
+    page.fact("preprocessing", &config.preprocess);
+    page.fact("kernel", kernel(config));
+    page.fact("regularisation (c)", short(config.c));
+    page.fact("method", config.method);
+    if config.method.is_iterative() {
+        page.fact("block size (J)", grouped(config.block_size as f64, 0));
+        page.fact("iterations", iterations(run));
+        if config.averages > 1 {
+            page.fact("averaged runs", config.averages);
+        }
+        page.fact("seed", config.seed);
+    }
+    page.fact("threads", config.threads);
+    let precision = match config.precision {
+        Precision::F32 => "32 bits",
+        Precision::F64 => "64 bits",
+    };
+    page.fact("precision", precision);
+    page.fact("time", duration(report.seconds));
+    page.fact("stopped because", report.stopped.because());
+    if let Some(residual) = report.relative_residual {
+        let about = match report.relative_residual_exact {
+            true => "",
+            false => " (estimated from one block)",
+        };
+        page.fact("relative residual", format!("{residual:.2e}{about}"));
+    }
+    if report.jitter > 0.0 {
+        page.fact("added to a diagonal", format!("{:.1e}", report.jitter));
+    }
+    let planned = Bytes(report.planned_memory_bytes);
+    page.fact(
+        "memory",
+        match report.peak_memory_bytes {
+            Some(peak) => format!("{} at its peak, {planned} planned", Bytes(peak)),
+            None => format!("{planned} planned"),
+        },
+    );
+    page.fact("machine", run.machine.describe());
+}
+
+fn iterations(run: &Run) -> String {
+    let (made, best) = (run.report.iterations, run.report.best_iteration);
+    match best == made {
+        true => grouped(made as f64, 0),
+        false => format!("{made}; kept {best}, the best on validation rows"),
+    }
+}
+
+/// Its name, and the parameters that it has.
+fn kernel(config: &Effective) -> String {
+    let (name, gamma) = (config.kernel, config.gamma);
+    let (coef0, degree) = (short(config.coef0), config.degree);
+    match name {
+        KernelName::Linear => format!("{name}"),
+        KernelName::Poly => format!("{name}, degree {degree}, gamma {gamma}, coef0 {coef0}"),
+        KernelName::Rbf | KernelName::Laplacian => format!("{name}, gamma {gamma}"),
+        KernelName::Sigmoid => format!("{name}, gamma {gamma}, coef0 {coef0}"),
+    }
+}
+
+/// Seconds, with minutes or hours if there are many.
+fn duration(seconds: f64) -> String {
+    if seconds < 120.0 {
+        return format!("{seconds:.1} s");
+    }
+    let minutes = seconds / 60.0;
+    match minutes < 120.0 {
+        true => format!("{seconds:.0} s ({minutes:.1} min)"),
+        false => format!("{seconds:.0} s ({:.1} h)", minutes / 60.0),
+    }
+}

@@ -1,0 +1,119 @@
+//! The page of a training run.
+//!
+//! ```text
+//! result ─ facts ─ error curves ─ residual ─ time ─┬─ confusion, mistakes, calibration
+//!                                                  └─ predicted against true
+//! ```
+//!
+//! A section that has nothing to show is left out.
+
+mod calibration;
+mod classes;
+mod curves;
+mod facts;
+mod mistakes;
+mod values;
+
+use lssvm::linalg::Matrix;
+use lssvm::solve::Truth;
+use lssvm::train::{Evaluation, Report};
+
+use crate::machine::Machine;
+use crate::page::Page;
+use crate::picture::Pictures;
+use crate::plot::{grouped, short};
+
+/// A training run and what belongs to it.
+#[derive(Debug, Clone)]
+pub struct Run<'a> {
+    /// What the run ended with.
+    pub report: &'a Report,
+    /// What was read.
+    pub data: String,
+    /// What the model says about the test rows, if there are any.
+    pub scores: Option<Scores<'a>>,
+    /// Where it ran.
+    pub machine: Machine,
+}
+
+/// What a model says about the test rows, and what is true.
+#[derive(Debug, Clone, Copy)]
+pub struct Scores<'a> {
+    /// A row a test row, a column an output.
+    pub scores: &'a Matrix<f64>,
+    /// What they should be.
+    pub truth: &'a Truth,
+    /// Names of the outputs.
+    pub names: &'a [String],
+    /// The test rows as images, if they are images.
+    pub pictures: Option<&'a Pictures>,
+}
+
+impl Scores<'_> {
+    /// The name of an output; its number if it has none.
+    fn name(&self, output: usize) -> String {
+        match self.names.get(output).map(String::as_str) {
+            None | Some("") => format!("output {}", output + 1),
+            Some(name) => name.into(),
+        }
+    }
+}
+
+/// Everything there is to say about a training run.
+pub fn training_page(run: &Run) -> Page {
+    let mut page = Page::new(format!("Training on {}", run.data), lead(run.report));
+    facts::add(&mut page, run);
+    page.sections.extend(curves::errors(run.report));
+    page.sections.extend(curves::residual(run.report));
+    page.sections.extend(curves::time(run.report));
+    if let Some(test) = &run.report.test {
+        page.sections.extend(classes::confusion(test));
+    }
+    if let Some(scores) = &run.scores {
+        match scores.truth {
+            Truth::Classes(codes) if codes.len() == scores.scores.rows() => {
+                page.sections.extend(mistakes::section(scores, codes));
+                page.sections.extend(calibration::section(scores, codes));
+            }
+            Truth::Values(values) if values.rows() == scores.scores.rows() => {
+                page.sections.extend(values::section(scores, values));
+            }
+            // Scores of other rows: there is nothing to compare.
+            _ => {}
+        }
+    }
+    page
+}
+
+/// The result in one sentence.
+fn lead(report: &Report) -> String {
+    match (&report.test, &report.validation) {
+        (Some(test), _) => sentence(test, "test"),
+        (None, Some(validation)) => {
+            format!(
+                "There was no test part. {}",
+                sentence(validation, "validation")
+            )
+        }
+        (None, None) => "There was no test part, so nothing is known about new data.".into(),
+    }
+}
+
+fn sentence(evaluation: &Evaluation, part: &str) -> String {
+    let rows = grouped(evaluation.rows as f64, 0);
+    let rows = match evaluation.rows {
+        1 => format!("{rows} {part} row"),
+        _ => format!("{rows} {part} rows"),
+    };
+    if let Some(scores) = &evaluation.regression {
+        let (rmse, mae, r2) = (short(scores.rmse), short(scores.mae), scores.r2);
+        return format!("On {rows} the RMSE is {rmse}, the MAE {mae}, and R² is {r2:.4}.");
+    }
+    match (evaluation.error_percent, evaluation.error_percent_interval) {
+        (Some(error), Some((low, high))) => format!(
+            "{error:.2} % of {rows} are classified wrong (95 % confidence interval {low:.2} to \
+             {high:.2} %)."
+        ),
+        _ => format!("{rows} were scored."),
+    }
+}
