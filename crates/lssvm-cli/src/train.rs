@@ -64,7 +64,12 @@ fn train<T: Scalar>(settings: &TrainSettings) -> anyhow::Result<()> {
         output::json(path, &report)?;
     }
     if let Some(path) = &settings.report {
-        let page = page(&report, &settings.data, model.outputs().names(), pictures.as_ref());
+        let page = page(
+            &report,
+            &settings.data,
+            model.outputs().names(),
+            pictures.as_ref(),
+        );
         output::text(path, &page.to_html())?;
         output::json(&path.with_extension("json"), &page.to_json())?;
         fact("report", path.display());

@@ -21,7 +21,10 @@ pub struct Settled {
 impl Settled {
     /// None if no error was followed.
     pub fn new(history: &[HistoryLine]) -> Option<Self> {
-        let errors: Vec<f64> = history.iter().filter_map(|line| line.error_percent).collect();
+        let errors: Vec<f64> = history
+            .iter()
+            .filter_map(|line| line.error_percent)
+            .collect();
         let last = ((errors.len() as f64 * SETTLED_SHARE).ceil() as usize).max(1);
         let settled = &errors[errors.len().checked_sub(last)?..];
         let n = settled.len() as f64;
@@ -58,7 +61,13 @@ mod tests {
     #[test]
     fn the_end_of_a_curve_is_what_counts() {
         // Far away at first, then 1 ± 0.1 in turn.
-        let errors = (0..100).map(|i| if i < 80 { 50.0 } else { 1.0 + 0.1 * f64::from(i % 2) });
+        let errors = (0..100).map(|i| {
+            if i < 80 {
+                50.0
+            } else {
+                1.0 + 0.1 * f64::from(i % 2)
+            }
+        });
         let settled = Settled::new(&curve(errors)).unwrap();
         assert!((settled.mean - 1.05).abs() < 1e-12);
         assert!((settled.spread - 0.05).abs() < 1e-12);

@@ -17,7 +17,10 @@ use crate::settings::parse;
 /// The experiments that come with the program, by name.
 const OURS: [(&str, &str); 2] = [
     ("mnist", include_str!("../../../../experiments/mnist.toml")),
-    ("cifar10", include_str!("../../../../experiments/cifar10.toml")),
+    (
+        "cifar10",
+        include_str!("../../../../experiments/cifar10.toml"),
+    ),
 ];
 
 /// A file of runs and figures.
@@ -109,7 +112,10 @@ pub struct Paper {
 /// A run: a name and the settings it has.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
-    pub name: String,
+    /// As other figures name it.
+    name: String,
+    /// As people see it, with {J} for the block size; the name if there is none.
+    label: Option<String>,
     pub config: Config,
     /// Seconds an iteration takes in the paper.
     pub paper_seconds: Option<f64>,
@@ -154,8 +160,15 @@ impl Experiment {
                 return wrong(format!("two figures have the id '{id}'"));
             }
             ids.push(id);
-            if let Some(name) = figure.of.iter().chain(&figure.show).find(|n| !names.contains(n)) {
-                return wrong(format!("figure '{id}' shows '{name}', and no run has this name"));
+            if let Some(name) = figure
+                .of
+                .iter()
+                .chain(&figure.show)
+                .find(|n| !names.contains(n))
+            {
+                return wrong(format!(
+                    "figure '{id}' shows '{name}', and no run has this name"
+                ));
             }
             let missing = match figure.kind {
                 Kind::Pictures if figure.first.is_none() && figure.per_class.is_none() => {
@@ -185,7 +198,11 @@ impl Experiment {
         // Runs that a figure left out defines, and one kept shows.
         let named = |run: &toml::Table, figure: &Figure| {
             let name = run.get("name").and_then(toml::Value::as_str);
-            figure.of.iter().chain(&figure.show).any(|n| Some(n.as_str()) == name)
+            figure
+                .of
+                .iter()
+                .chain(&figure.show)
+                .any(|n| Some(n.as_str()) == name)
         };
         let have: Vec<&toml::Table> = self.figures.iter().flat_map(|f| &f.runs).collect();
         let wanted = all.iter().filter(|run| !have.contains(run));
@@ -203,9 +220,12 @@ impl Experiment {
     fn run(&self, own: &toml::Table) -> anyhow::Result<Run> {
         let mut table = self.settings.clone();
         table.extend(own.clone());
-        let name = match table.remove("name") {
-            Some(toml::Value::String(name)) => name,
-            _ => bail!("a run needs a name = \"...\""),
+        let mut text = |key| match table.remove(key) {
+            Some(toml::Value::String(text)) => Some(text),
+            _ => None,
+        };
+        let (Some(name), label) = (text("name"), text("label")) else {
+            bail!("a run needs a name = \"...\"");
         };
         let paper_seconds = match table.remove("paper-seconds") {
             Some(toml::Value::Float(seconds)) => Some(seconds),
@@ -219,6 +239,7 @@ impl Experiment {
         })?;
         Ok(Run {
             name,
+            label,
             config,
             paper_seconds,
         })
@@ -245,6 +266,22 @@ impl Experiment {
             config.iterations = Some(iterations.unwrap_or(quick.iterations));
         }
         Ok(runs)
+    }
+}
+
+impl Run {
+    /// Its name for people.
+    pub fn label(&self) -> String {
+        let label = self.label.as_ref().unwrap_or(&self.name);
+        match self.config.block_size {
+            Some(j) => label.replace("{J}", &j.to_string()),
+            None => label.clone(),
+        }
+    }
+
+    /// Whether a figure means this run.
+    pub fn is(&self, name: &str) -> bool {
+        self.name == name
     }
 }
 

@@ -52,7 +52,11 @@ struct Shown {
 pub fn run(args: &ReproduceArgs) -> anyhow::Result<()> {
     let experiment = Experiment::read(&args.experiment)?.only(&args.only)?;
     let Some(data) = args.data.clone().or_else(|| experiment.data.clone()) else {
-        bail!(Error::parameter("data", "", "say where the data are: --data FOLDER"));
+        bail!(Error::parameter(
+            "data",
+            "",
+            "say where the data are: --data FOLDER"
+        ));
     };
     let html = args.report.clone().unwrap_or_else(|| default_report(args));
     let json = html.with_extension("json");
@@ -93,7 +97,10 @@ pub fn run(args: &ReproduceArgs) -> anyhow::Result<()> {
     let page = page::page(&results);
     write(&page, &html, &json, args.svg.as_deref())?;
     table::print(&results);
-    fact("report", format!("{} ({} beside it)", html.display(), json.display()));
+    fact(
+        "report",
+        format!("{} ({} beside it)", html.display(), json.display()),
+    );
     if progress::was_interrupted() {
         remark("interrupted: figures whose runs were not made are left out");
     }
@@ -131,7 +138,10 @@ fn groups(runs: &[Run]) -> Vec<Vec<usize>> {
     };
     let mut groups: Vec<Vec<usize>> = Vec::new();
     for (i, run) in runs.iter().enumerate() {
-        match groups.iter_mut().find(|g| system(&runs[g[0]]) == system(run)) {
+        match groups
+            .iter_mut()
+            .find(|g| system(&runs[g[0]]) == system(run))
+        {
             Some(group) => group.push(i),
             None => groups.push(vec![i]),
         }
@@ -171,22 +181,26 @@ fn make_runs<T: Scalar>(path: &Path, runs: &[&Run]) -> anyhow::Result<Vec<Option
 
 /// The images of the training part that figures show.
 fn shown(experiment: &Experiment, train: &Dataset<f32>) -> anyhow::Result<Vec<Shown>> {
-    let figures = experiment.figures.iter().filter(|f| f.kind == Kind::Pictures);
-    figures.map(|figure| {
-        let rows = rows_to_show(figure, train)?;
-        let (some, names) = (train.select(&rows), class_names(train, &rows));
-        let Some(pictures) = Pictures::new(&some) else {
-            let problem = "the rows are not images; there is nothing to show";
-            let place = lssvm::error::Place::Whole;
-            return Err(Error::file(&train.source, place, problem.to_string()).into());
-        };
-        Ok(Shown {
-            figure: figure.id.clone(),
-            pictures,
-            names,
+    let figures = experiment
+        .figures
+        .iter()
+        .filter(|f| f.kind == Kind::Pictures);
+    figures
+        .map(|figure| {
+            let rows = rows_to_show(figure, train)?;
+            let (some, names) = (train.select(&rows), class_names(train, &rows));
+            let Some(pictures) = Pictures::new(&some) else {
+                let problem = "the rows are not images; there is nothing to show";
+                let place = lssvm::error::Place::Whole;
+                return Err(Error::file(&train.source, place, problem.to_string()).into());
+            };
+            Ok(Shown {
+                figure: figure.id.clone(),
+                pictures,
+                names,
+            })
         })
-    })
-    .collect()
+        .collect()
 }
 
 fn rows_to_show(figure: &Figure, train: &Dataset<f32>) -> anyhow::Result<Vec<usize>> {
@@ -200,24 +214,35 @@ fn rows_to_show(figure: &Figure, train: &Dataset<f32>) -> anyhow::Result<Vec<usi
     classes.sort();
     classes.dedup();
     let rows = classes.into_iter().flat_map(|class| {
-        all.iter().copied().filter(|&i| &names[i] == class).take(each).collect::<Vec<_>>()
+        all.iter()
+            .copied()
+            .filter(|&i| &names[i] == class)
+            .take(each)
+            .collect::<Vec<_>>()
     });
     Ok(rows.collect())
 }
 
 /// Names of the classes of these rows; empty without labels.
 fn class_names(data: &Dataset<f32>, rows: &[usize]) -> Vec<String> {
-    let targets = data.labels.as_ref().map(|l| l.resolve(lssvm::data::Task::Classification));
+    let targets = data
+        .labels
+        .as_ref()
+        .map(|l| l.resolve(lssvm::data::Task::Classification));
     match targets {
-        Some(Ok(lssvm::data::Targets::Classes { names, codes })) => {
-            rows.iter().map(|&i| names[codes[i] as usize].clone()).collect()
-        }
+        Some(Ok(lssvm::data::Targets::Classes { names, codes })) => rows
+            .iter()
+            .map(|&i| names[codes[i] as usize].clone())
+            .collect(),
         _ => rows.iter().map(|_| String::new()).collect(),
     }
 }
 
 fn test_pictures(experiment: &Experiment, test: Option<&Dataset<f32>>) -> Option<Pictures> {
-    let wanted = experiment.figures.iter().any(|f| f.kind == Kind::Misclassified);
+    let wanted = experiment
+        .figures
+        .iter()
+        .any(|f| f.kind == Kind::Misclassified);
     test.filter(|_| wanted).and_then(Pictures::new)
 }
 

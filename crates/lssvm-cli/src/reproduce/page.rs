@@ -39,7 +39,7 @@ pub fn page(results: &Results) -> Page {
 /// A run that was made, and its report.
 fn made<'a>(results: &'a Results, name: &str) -> Option<(&'a Run, &'a Report)> {
     let mut pairs = results.runs.iter().zip(&results.reports);
-    let (run, report) = pairs.find(|(run, _)| run.name == name)?;
+    let (run, report) = pairs.find(|(run, _)| run.is(name))?;
     Some((run, report.as_ref()?))
 }
 
@@ -55,13 +55,15 @@ fn lead(results: &Results) -> String {
     });
     let best = errors.min_by(|a, b| a.1.total_cmp(&b.1));
     let small = match results.quick {
-        true => " With fewer rows and iterations than the paper, so that its values are not to be reached.",
+        true => {
+            " With fewer rows and iterations than the paper, so that its values are not to be reached."
+        }
         false => "",
     };
     match best {
         Some((run, error, (low, high))) => format!(
             "The least test error is {error:.2} % (95 % interval {low:.2} to {high:.2} %), by {}.{small}",
-            run.name
+            run.label()
         ),
         None => format!("No run was made.{small}"),
     }
@@ -79,14 +81,22 @@ fn facts(results: &Results, page: &mut Page) {
         page.fact("test rows", test.rows);
     }
     let config = &report.config;
-    page.fact("kernel", format!("{} of degree {}", config.kernel, config.degree));
+    page.fact(
+        "kernel",
+        format!("{} of degree {}", config.kernel, config.degree),
+    );
     page.fact("c", config.c);
     page.fact("seed", config.seed);
     page.fact("threads", config.threads);
     page.fact("machine", Machine::detect().describe());
-    let peak = all_made(results).filter_map(|(_, report)| report.peak_memory_bytes).max();
+    let peak = all_made(results)
+        .filter_map(|(_, report)| report.peak_memory_bytes)
+        .max();
     if let Some(peak) = peak {
-        page.fact("peak memory", format!("{} (the paper: within 8 GB)", Bytes(peak)));
+        page.fact(
+            "peak memory",
+            format!("{} (the paper: within 8 GB)", Bytes(peak)),
+        );
     }
     page.fact("program", concat!("lssvm ", env!("CARGO_PKG_VERSION")));
 }
@@ -106,7 +116,7 @@ fn summary(results: &Results) -> Section {
             value.map_or("–".to_string(), |v| format!("{v:.digits$}"))
         };
         vec![
-            run.name.clone(),
+            run.label(),
             report.config.block_size.to_string(),
             report.iterations.to_string(),
             number(report.test.as_ref().and_then(|t| t.error_percent), 2),
@@ -114,8 +124,10 @@ fn summary(results: &Results) -> Section {
             number(settled.map(|s| s.fluctuation), 3),
             number(Some(seconds_per_iteration(report)), 2),
             number(run.paper_seconds, 0),
-            report.relative_residual.map_or("–".into(), |r| format!("{r:.1e}")),
-            paper(results, &run.name),
+            report
+                .relative_residual
+                .map_or("–".into(), |r| format!("{r:.1e}")),
+            paper(results, run),
         ]
     };
     let header = [
@@ -131,17 +143,52 @@ fn summary(results: &Results) -> Section {
         "the paper says",
     ];
     let rows: Vec<Vec<String>> = all_made(results).map(row).collect();
-    section.blocks.push(Block::Table(Table::new("All runs", header, rows)));
     section
+        .blocks
+        .push(Block::Table(Table::new("All runs", header, rows)));
+    section.blocks.push(Block::Table(time(results)));
+    section
+}
+
+/// Where the seconds of an iteration go.
+fn time(results: &Results) -> Table {
+    let mut phases: Vec<&str> = Vec::new();
+    for phase in all_made(results).flat_map(|(_, report)| &report.phases) {
+        if !phases.contains(&phase.phase.as_str()) {
+            phases.push(&phase.phase);
+        }
+    }
+    let row = |(run, report): (&Run, &Report)| {
+        let seconds = phases.iter().map(|name| {
+            let phase = report.phases.iter().find(|phase| phase.phase == *name);
+            phase.map_or("–".into(), |phase| match phase.gflops > 0.0 {
+                true => format!("{:.1} ({:.0} GFLOP/s)", phase.seconds, phase.gflops),
+                false => format!("{:.1}", phase.seconds),
+            })
+        });
+        std::iter::once(run.label())
+            .chain(seconds)
+            .collect::<Vec<String>>()
+    };
+    let header: Vec<&str> = std::iter::once("run")
+        .chain(phases.iter().copied())
+        .collect();
+    let rows: Vec<Vec<String>> = all_made(results).map(row).collect();
+    Table::new("Where the time went, in seconds", header, rows)
 }
 
 /// None if what it shows was not made.
 fn section(results: &Results, figure: &Figure) -> Option<Section> {
     let mut section = Section::new(&figure.id, &figure.title);
-    section.text.extend((!figure.text.is_empty()).then(|| figure.text.clone()));
+    section
+        .text
+        .extend((!figure.text.is_empty()).then(|| figure.text.clone()));
     match figure.kind {
         Kind::Pictures => {
-            let shown = results.shown.iter().find(|shown| shown.figure == figure.id)?;
+            let shown = results
+                .shown
+                .iter()
+                .find(|shown| shown.figure == figure.id)?;
             let tiles = (0..shown.pictures.len()).filter_map(|i| {
                 Some(Tile {
                     picture: shown.pictures.picture(i)?,
@@ -156,25 +203,38 @@ fn section(results: &Results, figure: &Figure) -> Option<Section> {
             }));
         }
         Kind::Curves => {
-            let runs: Vec<_> = figure.names().iter().filter_map(|n| made(results, n)).collect();
+            let runs: Vec<_> = figure
+                .names()
+                .iter()
+                .filter_map(|n| made(results, n))
+                .collect();
             if runs.is_empty() {
                 return None;
             }
             if !figure.paper.text.is_empty() {
-                section.text.push(format!("The paper: {}.", figure.paper.text));
+                section
+                    .text
+                    .push(format!("The paper: {}.", figure.paper.text));
             }
-            section.text.extend(runs.iter().filter_map(|(run, report)| sentence(run, report)));
+            section.text.extend(
+                runs.iter()
+                    .filter_map(|(run, report)| sentence(run, report)),
+            );
             section.blocks.extend(curves(figure, &runs));
         }
         Kind::Misclassified => {
             let (run, report) = made(results, figure.of.as_deref()?)?;
             let test = report.test.as_ref()?;
             section.text.extend(wrong_sentence(figure, run, test));
-            section.blocks.push(Block::Gallery(misclassified(test, results.test.as_ref()?)?));
+            section
+                .blocks
+                .push(Block::Gallery(misclassified(test, results.test.as_ref()?)?));
         }
         Kind::Confusion => {
             let (_, report) = made(results, figure.of.as_deref()?)?;
-            section.blocks.extend(confusion(figure, report.test.as_ref()?));
+            section
+                .blocks
+                .extend(confusion(figure, report.test.as_ref()?));
         }
     }
     Some(section)
@@ -187,16 +247,23 @@ fn sentence(run: &Run, report: &Report) -> Option<String> {
     Some(format!(
         "{}: {first:.2} % after the first iteration, {last:.2} % after {}; {:.2} ± {:.2} % over the \
          last fifth.",
-        run.name, report.iterations, settled.mean, settled.spread
+        run.label(),
+        report.iterations,
+        settled.mean,
+        settled.spread
     ))
 }
 
 fn curves(figure: &Figure, runs: &[(&Run, &Report)]) -> Vec<Block> {
     let x = figure.x.as_deref().unwrap_or("iteration");
-    let mut plots = vec![plot(figure, "iterations", x, runs, |line| line.iteration as f64)];
+    let mut plots = vec![plot(figure, "iterations", x, runs, |line| {
+        line.iteration as f64
+    })];
     // A committee of a few members is no matter of time.
     if figure.x.is_none() {
-        plots.push(plot(figure, "seconds", "seconds", runs, |line| line.seconds));
+        plots.push(plot(figure, "seconds", "seconds", runs, |line| {
+            line.seconds
+        }));
     }
     if let Some(residual) = residuals(figure, runs) {
         plots.push(residual);
@@ -215,8 +282,12 @@ fn plot(
     let name = format!("{}-{name}", figure.id);
     let mut plot = Plot::new(name, title, Axis::new(x), Axis::new("test error, %"));
     for (run, report) in runs {
-        let points = report.history.iter().filter_map(|l| Some((at(l), l.error_percent?)));
-        plot.series.push(Series::line(&run.name, points.collect()));
+        let points = report
+            .history
+            .iter()
+            .filter_map(|l| Some((at(l), l.error_percent?)));
+        plot.series
+            .push(Series::line(run.label(), points.collect()));
     }
     if let Some(value) = figure.paper.value {
         let mark = Mark::new("the paper", value);
@@ -241,7 +312,7 @@ fn residuals(figure: &Figure, runs: &[(&Run, &Report)]) -> Option<Plot> {
             .filter_map(|l| Some((l.iteration as f64, l.relative_residual?)))
             .collect();
         if points.len() > 1 {
-            plot.series.push(Series::line(&run.name, points));
+            plot.series.push(Series::line(run.label(), points));
         }
     }
     (!plot.series.is_empty()).then_some(plot)
@@ -257,7 +328,7 @@ fn wrong_sentence(figure: &Figure, run: &Run, test: &Evaluation) -> Option<Strin
         "{} of {} test images are not recognised by {}.{paper} Below each: true → predicted class.",
         confusion.n_errors(),
         test.rows,
-        run.name
+        run.label()
     ))
 }
 
@@ -267,7 +338,9 @@ fn misclassified(test: &Evaluation, pictures: &Pictures) -> Option<Gallery> {
     };
     let names = &test.confusion.as_ref()?.classes;
     let predicted = argmax(&test.scores);
-    let wrong: Vec<usize> = (0..truth.len()).filter(|&i| truth[i] != predicted[i]).collect();
+    let wrong: Vec<usize> = (0..truth.len())
+        .filter(|&i| truth[i] != predicted[i])
+        .collect();
     let tiles = wrong.iter().take(MOST_TILES).filter_map(|&i| {
         let (t, p) = (truth[i] as usize, predicted[i] as usize);
         let scores = test.scores.row(i);

@@ -2,10 +2,15 @@
 
 use super::Results;
 use super::curve::Settled;
+use super::experiment::Run;
 use crate::output::say;
 
 pub fn print(results: &Results) {
-    let width = results.runs.iter().map(|run| run.name.chars().count()).max();
+    let width = results
+        .runs
+        .iter()
+        .map(|run| run.label().chars().count())
+        .max();
     let width = width.unwrap_or(0).max(3);
     say(format!(
         "{:<width$}  {:>8}  {:>14}  {:>7}  {:>8}  paper",
@@ -20,12 +25,15 @@ pub fn print(results: &Results) {
         let residual = report.relative_residual;
         say(format!(
             "{:<width$}  {:>8}  {:>14}  {:>7.2}  {:>8}  {}",
-            run.name,
+            run.label(),
             error.map_or("–".into(), |e| format!("{e:.2} %")),
-            settled.map_or("–".into(), |s| format!("{:.2} ± {:.2} %", s.mean, s.spread)),
+            settled.map_or("–".into(), |s| format!(
+                "{:.2} ± {:.2} %",
+                s.mean, s.spread
+            )),
             seconds_per_iteration(report),
             residual.map_or("–".into(), |r| format!("{r:.1e}")),
-            paper(results, &run.name),
+            paper(results, run),
         ));
     }
     if results.quick {
@@ -35,14 +43,17 @@ pub fn print(results: &Results) {
 
 /// Wall time of the run alone, over its iterations.
 pub fn seconds_per_iteration(report: &lssvm::train::Report) -> f64 {
-    report.history.last().map_or(0.0, |last| last.seconds / last.iteration as f64)
+    report
+        .history
+        .last()
+        .map_or(0.0, |last| last.seconds / last.iteration as f64)
 }
 
 /// What the paper says of the figure that has this run.
-pub fn paper(results: &Results, run: &str) -> String {
+pub fn paper(results: &Results, run: &Run) -> String {
     let figures = results.experiment.figures.iter();
-    let figure = figures.filter(|f| !f.paper.text.is_empty()).find(|figure| {
-        figure.names().iter().any(|name| name == run)
-    });
+    let figure = figures
+        .filter(|f| !f.paper.text.is_empty())
+        .find(|figure| figure.names().iter().any(|name| run.is(name)));
     figure.map_or(String::new(), |figure| figure.paper.text.clone())
 }

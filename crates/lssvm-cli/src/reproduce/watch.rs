@@ -27,7 +27,7 @@ impl Watch {
     pub fn new(runs: &[&Run]) -> Self {
         Self {
             bar: ProgressBar::hidden(),
-            names: runs.iter().map(|run| run.name.clone()).collect(),
+            names: runs.iter().map(|run| run.label()).collect(),
             steps: runs
                 .iter()
                 .map(|run| run.config.iterations.unwrap_or(1) as u64)
@@ -50,8 +50,12 @@ impl Observer for Watch {
 
     fn iteration(&mut self, iteration: &Iteration) -> Flow {
         self.done += 1;
-        let error = iteration.test_error.map(|e| format!("{:.2} %  ", 100.0 * e));
-        let residual = iteration.residual.map(|r| format!("residual {:.1e}  ", r.relative));
+        let error = iteration
+            .test_error
+            .map(|e| format!("{:.2} %  ", 100.0 * e));
+        let residual = iteration
+            .residual
+            .map(|r| format!("residual {:.1e}  ", r.relative));
         let rate = self.rates[self.current].after(iteration);
         self.bar.set_prefix(format!(
             "{} {}/{}",
