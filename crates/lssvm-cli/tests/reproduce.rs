@@ -1,0 +1,215 @@
+//! `lssvm reproduce`, and the page that `train --report` writes.
+
+mod common;
+
+use common::*;
+use serde_json::Value;
+
+/// Blocks of a kind in the section with this id.
+fn blocks<'a>(page: &'a Value, id: &str, kind: &str) -> Vec<&'a Value> {
+    let sections = page["sections"].as_array().unwrap();
+    let section = sections.iter().find(|section| section["id"] == id);
+    let section = section.unwrap_or_else(|| panic!("there is no section {id}"));
+    let blocks = section["blocks"].as_array().unwrap();
+    blocks.iter().filter(|b| b["kind"] == kind).collect()
+}
+
+/// The error curve of a run, iteration after iteration.
+fn curve(page: &Value, section: &str, label: &str) -> Vec<f64> {
+    let plot = blocks(page, section, "plot")[0];
+    let series = plot["series"].as_array().unwrap();
+    let series = series.iter().find(|s| s["label"] == label);
+    let series = series.unwrap_or_else(|| panic!("{section} has no curve '{label}': {plot}"));
+    let points = series["points"].as_array().unwrap();
+    points.iter().map(|p| p[1].as_f64().unwrap()).collect()
+}
+
+/// Root mean square change from one iteration to the next, in the last half.
+fn fluctuation(curve: &[f64]) -> f64 {
+    let last = &curve[curve.len() / 2..];
+    let squares = last.windows(2).map(|pair| (pair[1] - pair[0]).powi(2));
+    (squares.sum::<f64>() / (last.len() - 1) as f64).sqrt()
+}
+
+#[test]
+fn quick_mnist_behaves_as_the_paper_says() {
+    let folder = Folder::new();
+    let written = folder.run(&format!("reproduce mnist --data {MNIST} --quick --svg svg"));
+    let page = folder.json("mnist-quick.json");
+    assert!(page["title"].as_str().unwrap().contains("quick"));
+    assert!(page["lead"].as_str().unwrap().contains("fewer rows"));
+
+    // Nyström: better with larger J, flat after a few members.
+    let committees =
+        [100, 200, 500, 1000].map(|j| curve(&page, "fig2a", &format!("nystrom, J = {j}")));
+    for pair in committees.windows(2) {
+        assert!(pair[1][5] < pair[0][5], "{committees:?}");
+    }
+    for errors in &committees {
+        assert_eq!(errors.len(), 6);
+        assert!(
+            (errors[5] - errors[3]).abs() < 0.1 * errors[5],
+            "{errors:?}"
+        );
+    }
+
+    // Matching pursuit: lower and smoother than Kaczmarz; both fall.
+    let [kaczmarz, mp] = ["kaczmarz", "mp"].map(|label| curve(&page, "fig2", label));
+    assert_eq!((kaczmarz.len(), mp.len()), (300, 300));
+    assert!(fluctuation(&mp) < 0.5 * fluctuation(&kaczmarz));
+    assert!(mp[59] < kaczmarz[59]);
+    assert!(mp[299] < mp[9] && kaczmarz[299] < kaczmarz[9]);
+    // Converged by 6,000 rows: the exact solution has 2.97 %.
+    assert!((2.8..3.3).contains(&mp[299]), "{}", mp[299]);
+
+    // The mean of four: smaller fluctuation.
+    let one = curve(&page, "averages", "kaczmarz, J = 100");
+    let mean = curve(&page, "averages", "mean of 4 kaczmarz, J = 100");
+    assert!(fluctuation(&mean) < 0.7 * fluctuation(&one));
+
+    // Pictures, and as many wrong images as the error says.
+    assert_eq!(
+        blocks(&page, "fig1", "gallery")[0]["tiles"]
+            .as_array()
+            .unwrap()
+            .len(),
+        200
+    );
+    let errors = curve(&page, "fig3", "mp, Fourier, exponent 1");
+    let wrong = blocks(&page, "fig4", "gallery")[0]["tiles"]
+        .as_array()
+        .unwrap()
+        .len();
+    let expected = (100.0 * errors[299]).round() as usize;
+    assert!(
+        wrong.abs_diff(expected.min(400)) <= 1,
+        "{wrong} tiles, {} %",
+        errors[299]
+    );
+    let html = folder.read("mnist-quick.html");
+    assert_eq!(html.matches("data:image/png").count(), 200 + wrong);
+
+    // A table for the terminal, and SVG files.
+    for part in [
+        "nystrom, J = 1000",
+        "1.1 ± 0.02 %",
+        "--quick",
+        "mnist-quick.html",
+    ] {
+        assert!(
+            written.stdout.contains(part),
+            "{part} in {}",
+            written.stdout
+        );
+    }
+    assert!(folder.read("svg/fig2-iterations.svg").starts_with("<svg"));
+}
+
+const OWN: &str = r#"
+title = "Flowers <b>"
+data = "."
+
+[settings]
+method = "mp"
+block-size = 20
+iterations = 5
+
+[quick]
+train-rows = 60
+iterations = 3
+
+[[figure]]
+id = "one"
+title = "One"
+kind = "curves"
+runs = [{ name = "a" }, { name = "b", label = "kaczmarz {J}", method = "kaczmarz" }]
+
+[[figure]]
+id = "two"
+title = "Two"
+kind = "confusion"
+of = "b"
+"#;
+
+#[test]
+fn an_experiment_of_ones_own() {
+    let folder = Folder::with_flowers();
+    folder.write("own.toml", OWN);
+    folder.run("reproduce own.toml");
+    let page = folder.json("own.json");
+    assert_eq!(curve(&page, "one", "kaczmarz 20").len(), 5);
+    let rows = &blocks(&page, "two", "heatmap")[0]["rows"];
+    assert_eq!(rows.as_array().unwrap().len(), 3);
+    assert!(!folder.read("own.html").contains("Flowers <b>"));
+
+    // A figure brings the run it shows; the others are left out.
+    folder.run("reproduce own.toml --only two --quick --report sub.html");
+    let page = folder.json("sub.json");
+    let runs = blocks(&page, "summary", "table")[0]["rows"]
+        .as_array()
+        .unwrap();
+    assert_eq!(runs.len(), 1);
+    // 60 of 150 rows: blocks of 8.
+    assert_eq!((&runs[0][1], &runs[0][2]), (&"8".into(), &"3".into()));
+}
+
+#[test]
+fn what_is_wrong_is_said() {
+    let folder = Folder::with_flowers();
+    let line = "reproduce own.toml";
+    folder.write("own.toml", OWN.replace("name = \"b\"", "name = \"a\""));
+    folder.fails(line, 1, &["own.toml", "two runs", "'a'"]);
+    folder.write("own.toml", OWN.replace("of = \"b\"", "of = \"c\""));
+    folder.fails(line, 1, &["own.toml", "'two'", "'c'"]);
+    folder.write("own.toml", OWN.replace("of = \"b\"", ""));
+    folder.fails(line, 1, &["own.toml", "'two'", "no of"]);
+    folder.write("own.toml", OWN.replace("block-size", "blocksize"));
+    folder.fails(line, 1, &["'a'", "blocksize", "block-size"]);
+    folder.write("own.toml", OWN.replace("title = \"One\"", "title ="));
+    folder.fails(line, 1, &["own.toml", "line 16"]);
+    folder.write("own.toml", OWN);
+    folder.fails(
+        &format!("{line} --only three"),
+        2,
+        &["only = three", "one, two"],
+    );
+    folder.fails("reproduce mnist8m", 2, &["mnist8m", "mnist, cifar10"]);
+    folder.fails("reproduce cifar10", 2, &["--data"]);
+    folder.fails(&format!("{line} --report none/x.html"), 1, &["none"]);
+    std::fs::remove_file(folder.path("test.csv")).unwrap();
+    folder.fails(
+        &format!("{line} --data train.csv"),
+        1,
+        &["train.csv", "no test part"],
+    );
+}
+
+#[test]
+fn training_writes_a_page() {
+    let folder = Folder::with_flowers();
+    let options = "--method mp --block-size 30 --iterations 6";
+    folder.run(&format!(
+        "train train.csv --test test.csv {options} --report page.html"
+    ));
+    let page = folder.json("page.json");
+    assert!(
+        page["lead"].as_str().unwrap().contains("95 %"),
+        "{}",
+        page["lead"]
+    );
+    let html = folder.read("page.html");
+    for part in ["<svg", "iris versicolor", "Content-Security-Policy"] {
+        assert!(html.contains(part), "{part}");
+    }
+
+    folder.write("curves.csv", curves(0..120));
+    folder.write("more.csv", curves(120..180));
+    folder.run("train curves.csv --label a,b --test more.csv --report values.html");
+    assert!(
+        folder.json("values.json")["lead"]
+            .as_str()
+            .unwrap()
+            .contains("RMSE")
+    );
+    folder.fails("train train.csv --report none/page.html", 1, &["none"]);
+}
