@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::colours::{Colour, Theme};
 use crate::escape::Escaped;
 use crate::plot::{grouped, short};
-use crate::svg::{Anchor, Canvas, Svg, TEXT, TITLE, shortened, text_width, wrapped};
+use crate::svg::{Anchor, BOLD, Canvas, Svg, TEXT, TITLE, shortened, text_width, wrapped};
 
 /// Opacity of the largest error, and of a full diagonal cell.
 const STRONGEST: f64 = 0.62;
@@ -70,7 +70,7 @@ impl Heatmap {
     pub(crate) fn draw(&self, canvas: Canvas, class: &str) -> String {
         let mut svg = Svg::new(canvas.theme);
         let mut top = 6.0;
-        for line in wrapped(&self.title, TITLE, canvas.width - 16.0) {
+        for line in wrapped(&self.title, BOLD * TITLE, canvas.width - 16.0) {
             top += 19.0;
             let (at, look) = ((8.0, top), (TITLE, Colour::Ink));
             svg.text("title", at, Anchor::Start, look, &line);

@@ -7,7 +7,7 @@ use super::range::{drawable, ranges};
 use super::ticks::Ticks;
 use super::{Plot, Scale, Series, SeriesStyle, short};
 use crate::colours::{Colour, dashes};
-use crate::svg::{Anchor, Canvas, Svg, TEXT, TITLE, text_width, wrapped};
+use crate::svg::{Anchor, BOLD, Canvas, Svg, TEXT, TITLE, text_width, wrapped};
 
 /// Lines with at most so many points get a dot for each.
 const FEW_POINTS: usize = 15;
@@ -50,7 +50,7 @@ impl Frame {
 fn share(value: f64, (low, high): (f64, f64), scale: Scale) -> f64 {
     let share = match scale {
         Scale::Linear => (value - low) / (high - low),
-        Scale::Log => (value / low).ln() / (high / low).ln(),
+        Scale::Log => (value.ln() - low.ln()) / (high.ln() - low.ln()),
     };
     // Far outside is outside: coordinates stay short and valid.
     share.clamp(-10.0, 10.0)
@@ -61,7 +61,7 @@ impl Plot {
     pub(crate) fn draw(&self, canvas: Canvas, class: &str) -> String {
         let mut svg = Svg::new(canvas.theme);
         let mut top = 6.0;
-        for line in wrapped(&self.title, TITLE, canvas.width - 16.0) {
+        for line in wrapped(&self.title, BOLD * TITLE, canvas.width - 16.0) {
             top += 19.0;
             let (at, look) = ((8.0, top), (TITLE, Colour::Ink));
             svg.text("title", at, Anchor::Start, look, &line);
@@ -90,7 +90,7 @@ impl Plot {
         let left = widest.fold(24.0, f64::max) + 14.0;
         let right = labels::room(&items, canvas);
         let width = canvas.width - left - right;
-        let x_ticks = Ticks::new(x, self.x.scale, (width / 75.0) as usize);
+        let x_ticks = Ticks::new(x, self.x.scale, ((width / 62.0) as usize).max(4));
         let frame = Frame {
             left,
             top: top + 26.0,
@@ -105,7 +105,7 @@ impl Plot {
         if right > labels::NO_LABELS {
             labels::ends(&mut svg, &items, &frame, right);
         }
-        let bottom = frame.top + height + 46.0;
+        let bottom = frame.top + height + 48.0;
         svg.finish(canvas.width, bottom, class, &self.describe())
     }
 
@@ -128,7 +128,7 @@ impl Plot {
             let look = (TEXT, Colour::Soft);
             svg.text(
                 "x-tick",
-                (middle, bottom + 18.0),
+                (middle, bottom + 20.0),
                 Anchor::Middle,
                 look,
                 text,
@@ -144,7 +144,7 @@ impl Plot {
         // takes no width.
         let at = (8.0, top - 10.0);
         svg.text("y-label", at, Anchor::Start, look, &named(&self.y.label, y));
-        let at = (left + frame.width / 2.0, bottom + 38.0);
+        let at = (left + frame.width / 2.0, bottom + 40.0);
         svg.text(
             "x-label",
             at,

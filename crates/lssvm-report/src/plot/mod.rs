@@ -237,7 +237,7 @@ pub(crate) fn short(value: f64) -> String {
         if text.contains('.') {
             text.trim_end_matches('0').trim_end_matches('.').to_string()
         } else {
-            text
+            grouped(value, 0)
         }
     }
 }

@@ -133,7 +133,7 @@ impl Extent {
 fn padded((low, high): (f64, f64), scale: Scale, margin: f64) -> (f64, f64) {
     match scale {
         Scale::Log => {
-            let by = (high / low).powf(margin).clamp(1.05, 1e6);
+            let by = (margin * (high.ln() - low.ln())).exp().clamp(1.05, 1e6);
             (low / by, high * by)
         }
         Scale::Linear => {

@@ -64,14 +64,19 @@ pub fn residual(report: &Report) -> Option<Section> {
         y,
     );
     plot.series = vec![
-        Series::line("residual ‖Z − ΘW‖ / ‖Z‖", residual),
-        Series::line("change ‖ΔW‖ / ‖W‖", change),
+        Series::line("residual", residual),
+        Series::line("change", change),
     ];
     plot.series.retain(|series| series.points.len() > 1);
     if plot.series.is_empty() {
         return None;
     }
     let mut section = Section::new("residual", "Convergence");
+    section.text.push(
+        "The residual is ‖Z − ΘW‖ / ‖Z‖, where it was known; the change is that of the weights in \
+         one iteration, ‖ΔW‖ / ‖W‖."
+            .into(),
+    );
     section.blocks.push(Block::Plot(plot));
     Some(section)
 }
