@@ -165,12 +165,6 @@ impl Plot {
             frame.top
         ));
         self.bands(svg, frame);
-        if self.diagonal {
-            let (low, high) = (frame.x.0.max(frame.y.0), frame.x.1.min(frame.y.1));
-            let point = |v: f64| (frame.across(v), frame.down(v));
-            let dash = " stroke-width=\"1.3\" stroke-dasharray=\"5 4\"";
-            svg.line(point(low), point(high), Colour::Axis, dash);
-        }
         let bars = self.series.iter().filter(|s| s.style == SeriesStyle::Bars);
         let (n_bars, mut bar) = (bars.count(), 0);
         for (i, series) in self.series.iter().enumerate() {
@@ -185,6 +179,13 @@ impl Plot {
                 }
             }
             svg.raw(format_args!("</g>"));
+        }
+        // Over the dots, which would hide it.
+        if self.diagonal {
+            let (low, high) = (frame.x.0.max(frame.y.0), frame.x.1.min(frame.y.1));
+            let point = |v: f64| (frame.across(v), frame.down(v));
+            let dash = " stroke-width=\"1.3\" stroke-dasharray=\"5 4\"";
+            svg.line(point(low), point(high), Colour::Soft, dash);
         }
         self.say_what_is_outside(svg, frame);
         svg.raw(format_args!("</g></svg>"));
@@ -325,15 +326,16 @@ fn dots(svg: &mut Svg, frame: &Frame, series: &Series, index: usize, narrow: boo
         .collect();
     let look = match places.len() {
         0..=60 => (6.0, 0.9),
-        61..=500 => (4.5, 0.6),
-        501..=1_500 => (3.6, 0.45),
-        _ => (3.0, 0.3),
+        61..=500 => (4.5, 0.8),
+        501..=1_500 => (3.2, 0.8),
+        _ => (2.2, 0.8),
     };
     dot_path(svg, &places, look, index);
 }
 
 /// Dots as round ends of lines without length: twelve bytes each, where a
-/// circle takes forty.
+/// circle takes forty. As one path they do not add up where they overlap, so
+/// density is seen by small dots, not by opacity.
 fn dot_path(svg: &mut Svg, places: &[(f64, f64)], (size, opacity): (f64, f64), index: usize) {
     if places.is_empty() {
         return;

@@ -45,7 +45,7 @@ impl Item<'_> {
         match self {
             Item::Series(index, _) => Colour::Series(*index),
             Item::Mark(_) => Colour::Mark,
-            Item::Diagonal => Colour::Axis,
+            Item::Diagonal => Colour::Soft,
         }
     }
 

@@ -4,7 +4,7 @@ use lssvm::data::Task;
 use lssvm::train::{HistoryLine, Report};
 
 use crate::page::{Block, Section, Table};
-use crate::plot::{Axis, Plot, Scale, Series, short};
+use crate::plot::{Axis, Plot, Scale, Series};
 
 /// Error against iterations and against seconds.
 pub fn errors(report: &Report) -> Option<Section> {
@@ -105,7 +105,7 @@ pub fn time(report: &Report) -> Option<Section> {
         .iter()
         .map(|phase| {
             let rate = match phase.gflops > 0.0 && phase.gflops.is_finite() {
-                true => short((phase.gflops * 10.0).round() / 10.0),
+                true => format!("{:.1}", phase.gflops),
                 false => "–".into(),
             };
             row(&phase.phase, phase.seconds, rate)

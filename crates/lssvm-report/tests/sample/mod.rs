@@ -1,5 +1,8 @@
 //! Made-up runs that look like real ones, for tests and the demonstration.
 
+// Each test uses a part of it.
+#![allow(dead_code)]
+
 use lssvm::data::{ImageShape, Task};
 use lssvm::kernel::Gamma;
 use lssvm::linalg::Matrix;
