@@ -1,4 +1,4 @@
-//! Writes three pages with made-up results, to look at:
+//! Writes four pages with made-up results, to look at:
 //! `cargo run -p lssvm-report --example demo -- data/mnist FOLDER`
 
 #[path = "../tests/sample/mod.rs"]
@@ -60,6 +60,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     });
     std::fs::write(folder.join("values.html"), page.to_html())?;
 
+    std::fs::write(folder.join("stress.html"), sample::stress().to_html())?;
     let page = sample::paper();
     std::fs::write(folder.join("paper.html"), page.to_html())?;
     for block in page.sections.iter().flat_map(|section| &section.blocks) {

@@ -134,7 +134,7 @@ fn check(found: &Value, width: u32, dark: bool) {
     assert_eq!(found["tooWide"], serde_json::json!([]), "{context}");
     assert_eq!(found["images"], found["imagesLoaded"], "{context}");
     let charts = found["charts"].as_array().expect("charts");
-    assert!(charts.len() >= 4, "{context}");
+    assert!(charts.len() >= 2, "{context}");
     for chart in charts {
         assert_eq!(chart["drawingsShown"], 1, "{context}");
         assert_eq!(chart["cutTexts"], serde_json::json!([]), "{context}");
@@ -185,6 +185,7 @@ fn pages_work_in_a_browser() {
         ("classes", classification(), 30),
         ("values", regression(), 0),
         ("paper", sample::paper(), 0),
+        ("stress", sample::stress(), 0),
     ];
     for (name, page, images) in pages {
         let html = page.to_html();
@@ -194,18 +195,6 @@ fn pages_work_in_a_browser() {
         std::fs::write(&path, html).unwrap();
         for (width, dark) in [(390, false), (1400, false), (1400, true)] {
             let found = inspect(&program, &path, width, dark);
-            if name == "paper" {
-                // Two drawings, and no more to look for.
-                assert_eq!(found["errors"], serde_json::json!([]), "{found:#}");
-                for chart in found["charts"].as_array().expect("charts") {
-                    assert_eq!(
-                        chart["overlappingLabels"],
-                        serde_json::json!([]),
-                        "{found:#}"
-                    );
-                }
-                continue;
-            }
             check(&found, width, dark);
             assert!(found["images"].as_u64() >= Some(images), "{found:#}");
         }

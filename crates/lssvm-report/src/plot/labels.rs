@@ -1,6 +1,6 @@
 //! Names of curves: at their ends, where the eye is, and in a legend.
 
-use super::draw::Frame;
+use super::frame::Frame;
 use super::{Mark, Plot, Series, SeriesStyle, short};
 use crate::colours::{Colour, dashes};
 use crate::svg::{Anchor, Canvas, Svg, TEXT, shortened, text_width};
@@ -46,14 +46,6 @@ impl Item<'_> {
             Item::Series(index, _) => Colour::Series(*index),
             Item::Mark(_) => Colour::Mark,
             Item::Diagonal => Colour::Soft,
-        }
-    }
-
-    fn has_end(&self) -> bool {
-        match self {
-            Item::Series(_, series) => series.style == SeriesStyle::Line,
-            Item::Mark(_) => true,
-            Item::Diagonal => false,
         }
     }
 }
@@ -129,8 +121,8 @@ fn sample(svg: &mut Svg, item: &Item, (x, y): (f64, f64), width: f64) {
 }
 
 /// Room that the labels at the ends need, at the right of the frame.
-pub fn room(items: &[Item], canvas: Canvas) -> f64 {
-    let ending = items.iter().filter(|item| item.has_end());
+pub fn room(items: &[Item], canvas: Canvas, at_end: impl Fn(&Item) -> bool) -> f64 {
+    let ending = items.iter().filter(|item| at_end(item));
     let widths = ending.map(|item| text_width(&item.label(), TEXT - 1.0));
     match widths.reduce(f64::max) {
         // A narrow drawing needs its width for the curves; it has the legend.

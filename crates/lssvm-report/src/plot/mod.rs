@@ -1,14 +1,17 @@
 //! Plots of points: lines, dots and bars over two axes, as SVG.
 //!
 //! ```text
-//! points ─ range (what is shown) ─ ticks ─ draw (frame, curves) ─ labels (ends, legend)
+//! points ─ range (what is shown) ─ frame, ticks ─ draw ─┬─ series (lines, dots, bars)
+//!                                                      └─ labels (ends, legend)
 //! ```
 //!
 //! Values that are not numbers leave gaps; a plot without any point says so.
 
 mod draw;
+mod frame;
 mod labels;
 mod range;
+mod series;
 mod ticks;
 
 use serde::Serialize;

@@ -9,7 +9,7 @@ use lssvm::linalg::Matrix;
 use lssvm::memory::Size;
 use lssvm::solve::{Method, PhaseReport, Stopped, Truth};
 use lssvm::train::{Config, Evaluation, HistoryLine, Report, Shape};
-use lssvm_report::{Axis, Block, Machine, Mark, Page, Plot, Section, Series};
+use lssvm_report::{Axis, Block, Heatmap, Machine, Mark, Page, Plot, Scale, Section, Series};
 
 /// Numbers that look random and are always the same.
 pub struct Noise(u64);
@@ -185,13 +185,72 @@ pub fn paper() -> Page {
     let mut log = plot.clone();
     log.name = "fig2a-log".into();
     log.title = "The same on a logarithmic axis".into();
-    log.y.scale = lssvm_report::Scale::Log;
+    log.y.scale = Scale::Log;
     let mut page = Page::new("Reproduction of a paper", "All three methods reach 1.1 %.");
     let mut section = Section::new("fig2a", "Figure 2a");
     section
         .text
         .push("Error of each method on the test part.".into());
     section.blocks = vec![Block::Plot(plot), Block::Plot(log)];
+    page.sections.push(section);
+    page
+}
+
+/// What is hard to draw: many curves with long names, many classes, odd ranges.
+pub fn stress() -> Page {
+    let mut page = Page::new("Hard cases", "Nothing overlaps.");
+    let mut section = Section::new("many", "Many of everything");
+    let x = || Axis::new("iteration");
+    let mut plot = Plot::new(
+        "many",
+        "Eight curves that end together",
+        x(),
+        Axis::new("error"),
+    );
+    for k in 0..8u32 {
+        let curve = |i: u32| 1.0 + f64::from(k) * 0.01 + 2.0 / f64::from(i);
+        let points = (1..=80).map(|i| (f64::from(i), curve(i))).collect();
+        let name = format!("method {k} with a name that is rather long");
+        plot.series.push(Series::line(name, points));
+    }
+    section.blocks.push(Block::Plot(plot));
+    let ranges = [1e9, 3e-8, 123_456.0];
+    for (k, &size) in ranges.iter().enumerate() {
+        let title = format!("Values up to {size}");
+        let mut plot = Plot::new(
+            format!("range{k}"),
+            title,
+            Axis::new("rows"),
+            Axis::new("time, s"),
+        );
+        let points = (0..20).map(|i| (f64::from(i) * size, size * f64::from(i * i) / 361.0));
+        plot.series.push(Series::line("a", points.collect()));
+        section.blocks.push(Block::Plot(plot));
+    }
+    let mut log = Plot::new("log", "Twelve decades", x(), Axis::new("residual"));
+    log.y.scale = Scale::Log;
+    let fall = (1..=40).map(|i| (f64::from(i), 10f64.powf(-0.3 * f64::from(i))));
+    log.series.push(Series::line("residual", fall.collect()));
+    section.blocks.push(Block::Plot(log));
+    for n in [3, 26, 100] {
+        let names: Vec<String> = (0..n).map(|k| format!("class number {k}")).collect();
+        let value = |i: usize, j: usize| match (i * 7 + j * 3) % 11 {
+            _ if i == j => 12_345.0,
+            r if r < 2 => (r + i) as f64,
+            _ => 0.0,
+        };
+        let row = |i: usize| (0..n).map(|j| value(i, j)).collect();
+        section.blocks.push(Block::Heatmap(Heatmap {
+            name: format!("confusion{n}"),
+            title: format!("{n} classes"),
+            rows: names.clone(),
+            columns: names,
+            values: (0..n).map(row).collect(),
+            row_label: "true".into(),
+            column_label: "predicted".into(),
+            unit: "rows".into(),
+        }));
+    }
     page.sections.push(section);
     page
 }
