@@ -168,16 +168,32 @@ fn check(found: &Value, width: u32, dark: bool) {
     assert_eq!(found["variablesInSaved"], false, "{context}");
 }
 
-#[test]
+/// The browser, or none and a line that says so.
 #[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
-fn pages_work_in_a_browser() {
-    let Some(program) = browser() else {
+fn browser_or_skip() -> Option<PathBuf> {
+    let program = browser();
+    if program.is_none() {
         let required = std::env::var_os("LSSVM_REQUIRE_BROWSER").is_some();
         assert!(
             !required,
             "there is no browser, and LSSVM_REQUIRE_BROWSER is set"
         );
         eprintln!("skipped: there is no Chromium on the path, nor in LSSVM_BROWSER");
+    }
+    program
+}
+
+/// Writes the page with what the test needs, and `more` at the end.
+fn write(page: &Page, path: &Path, more: &str) {
+    let html = page.to_html();
+    let html = html.replacen("<head>", &format!("<head><script>{LISTEN}</script>"), 1);
+    let last = format!("{more}<script>{INSPECT}</script></body>");
+    std::fs::write(path, html.replacen("</body>", &last, 1)).unwrap();
+}
+
+#[test]
+fn pages_work_in_a_browser() {
+    let Some(program) = browser_or_skip() else {
         return;
     };
     let folder = tempfile::tempdir().unwrap();
@@ -188,15 +204,31 @@ fn pages_work_in_a_browser() {
         ("stress", sample::stress(), 0),
     ];
     for (name, page, images) in pages {
-        let html = page.to_html();
-        let html = html.replacen("<head>", &format!("<head><script>{LISTEN}</script>"), 1);
-        let html = html.replacen("</body>", &format!("<script>{INSPECT}</script></body>"), 1);
         let path = folder.path().join(format!("{name}.html"));
-        std::fs::write(&path, html).unwrap();
+        write(&page, &path, "");
         for (width, dark) in [(390, false), (1400, false), (1400, true)] {
             let found = inspect(&program, &path, width, dark);
             check(&found, width, dark);
             assert!(found["images"].as_u64() >= Some(images), "{found:#}");
         }
     }
+}
+
+/// The test above would notice what it looks for.
+#[test]
+fn faults_are_noticed() {
+    let Some(program) = browser_or_skip() else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("faults.html");
+    let faults = "<img src='http://example.invalid/a.png'><script>undefinedName()</script>\
+                  <main><p style='width: 3000px'>wide</p></main>";
+    write(&sample::paper(), &path, faults);
+    let found = inspect(&program, &path, 390, false);
+    let errors = found["errors"].to_string();
+    assert!(errors.contains("img-src"), "{errors}");
+    assert!(errors.contains("undefinedName"), "{errors}");
+    assert_ne!(found["images"], found["imagesLoaded"]);
+    assert_ne!(found["tooWide"], serde_json::json!([]));
 }

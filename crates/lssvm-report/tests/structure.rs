@@ -181,7 +181,10 @@ fn plots_have_names_and_ticks() {
         let found = svg.matches(&format!("class=\"{class}\"")).count();
         assert!(found >= least, "{found} of {class}");
     }
-    assert!(svg.contains("outside"), "the start is above the range");
+    assert!(
+        svg.contains("class=\"outside\""),
+        "the start is above the range"
+    );
     assert!(!svg.contains("var("), "colours of a file are fixed");
 }
 

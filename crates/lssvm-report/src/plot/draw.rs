@@ -187,23 +187,23 @@ impl Plot {
         let notes = [
             (
                 highest,
-                '↑',
+                "↑ up to",
                 14.0,
                 place(above.map(|p| p.0).reduce(f64::max)),
             ),
             (
                 lowest,
-                '↓',
+                "↓ down to",
                 frame.height - 6.0,
                 place(below.map(|p| p.0).reduce(f64::max)),
             ),
         ];
-        for (value, arrow, y, x) in notes {
+        for (value, words, y, x) in notes {
             if let Some(value) = value {
                 svg.raw(format_args!(
                     "<g paint-order=\"stroke\" stroke=\"{halo}\" stroke-width=\"4\">"
                 ));
-                let text = format!("{arrow} {} outside", short(value));
+                let text = format!("{words} {}", short(value));
                 let look = (TEXT - 1.0, Colour::Soft);
                 svg.text("outside", (x, y), Anchor::Start, look, &text);
                 svg.raw(format_args!("</g>"));

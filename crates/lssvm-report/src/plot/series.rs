@@ -10,6 +10,9 @@ use crate::svg::Svg;
 /// Lines with at most so many points get a dot for each.
 const FEW_POINTS: usize = 15;
 
+/// Lines with more points are thin.
+const MANY_POINTS: usize = 250;
+
 /// In a narrow drawing a cloud is thinned to so many dots: it has a third of
 /// the area, and the page holds both drawings.
 const NARROW_DOTS: usize = 1_500;
@@ -33,12 +36,18 @@ pub fn line(svg: &mut Svg, frame: &Frame, series: &Series, index: usize) {
         }
     }
     let stroke = Colour::Series(index).paint(svg.theme);
+    // A noisy curve of many points would be a blot.
+    let width = if series.points.len() > MANY_POINTS {
+        1.2
+    } else {
+        1.8
+    };
     let dash = match dashes(index) {
         "" => String::new(),
         pattern => format!(" stroke-dasharray=\"{pattern}\""),
     };
     svg.raw(format_args!(
-        "<path d=\"{path}\" fill=\"none\" stroke=\"{stroke}\" stroke-width=\"1.8\" \
+        "<path d=\"{path}\" fill=\"none\" stroke=\"{stroke}\" stroke-width=\"{width}\" \
          stroke-linejoin=\"round\"{dash}/>"
     ));
     let all = || series.points.iter().filter(|p| frame.shows(p));

@@ -26,8 +26,8 @@ pub fn section(scores: &Scores, codes: &[u32]) -> Option<Section> {
     let most = std::f64::consts::E / (std::f64::consts::E + classes - 1.0);
     section.text.push(format!(
         "Scores of a least-squares machine aim at 1 for the right class and 0 for the others, so \
-         their softmax seldom goes beyond e / (e + K − 1) = {most:.2}: it ranks rows well, but \
-         claims little."
+         their softmax seldom goes beyond e / (e + K − 1) = {most:.2}: it claims little even where it is \
+         right."
     ));
     let share = |label: &str| Axis::new(label).from(0.0).to(1.0);
     let mut plot = Plot::new(
