@@ -13,15 +13,21 @@ use serde::Serialize;
 use crate::colours::{Colour, Theme};
 use crate::escape::Escaped;
 use crate::plot::{grouped, short};
-use crate::svg::{Anchor, Canvas, Svg, TEXT, TITLE, shortened, text_width, wrapped};
+use crate::svg::{Anchor, BOLD, Canvas, Svg, TEXT, TITLE, shortened, text_width, wrapped};
 
 /// Opacity of the largest error, and of a full diagonal cell.
 const STRONGEST: f64 = 0.62;
 const DIAGONAL: f64 = 0.2;
 
-/// Sides of a cell, in pixels.
-const LARGEST_CELL: f64 = 46.0;
-const SMALLEST_CELL: f64 = 3.0;
+/// Width of a cell at most, in pixels; cells of many classes are as small as
+/// they must.
+const LARGEST_CELL: f64 = 58.0;
+
+/// Height of a cell at most.
+const HIGHEST_CELL: f64 = 34.0;
+
+/// Smaller cells touch, and their grid has lines this far apart.
+const CELL_WITH_GRID: f64 = 8.0;
 
 /// Cells must be this high and wide to hold a number.
 const CELL_WITH_TEXT: f64 = 17.0;
@@ -70,7 +76,7 @@ impl Heatmap {
     pub(crate) fn draw(&self, canvas: Canvas, class: &str) -> String {
         let mut svg = Svg::new(canvas.theme);
         let mut top = 6.0;
-        for line in wrapped(&self.title, TITLE, canvas.width - 16.0) {
+        for line in wrapped(&self.title, BOLD * TITLE, canvas.width - 16.0) {
             top += 19.0;
             let (at, look) = ((8.0, top), (TITLE, Colour::Ink));
             svg.text("title", at, Anchor::Start, look, &line);
@@ -102,7 +108,7 @@ impl Heatmap {
         };
         let left = widest(&self.rows) + 16.0;
         let cell = (canvas.width - left - 10.0) / n;
-        let cell = cell.clamp(SMALLEST_CELL, LARGEST_CELL * 1.25);
+        let cell = cell.min(LARGEST_CELL);
         let turned = widest(&self.columns) + 4.0 > cell;
         let names = if turned {
             widest(&self.columns) + 4.0
@@ -114,7 +120,7 @@ impl Heatmap {
             top: top + 38.0 + names,
             labels: top + 20.0,
             names,
-            cell: (cell, cell.min(LARGEST_CELL * 0.75).max(SMALLEST_CELL)),
+            cell: (cell, cell.min(HIGHEST_CELL)),
             turned,
             text,
         }
@@ -176,6 +182,11 @@ impl Heatmap {
                 }
             }
         }
+        let gap = if layout.cell.1 >= CELL_WITH_GRID {
+            1.0
+        } else {
+            0.0
+        };
         let size = (layout.cell.1 * 0.5).min(layout.text);
         let with_text = layout.cell.0.min(layout.cell.1 * 1.2) >= CELL_WITH_TEXT;
         for (i, row) in self.values.iter().enumerate().take(self.rows.len()) {
@@ -205,8 +216,8 @@ impl Heatmap {
                     Escaped(&self.columns[j]),
                     cell_text(value),
                     Escaped(&self.unit),
-                    layout.cell.0 - 1.0,
-                    layout.cell.1 - 1.0
+                    layout.cell.0 - gap,
+                    layout.cell.1 - gap
                 ));
                 let text = cell_text(value);
                 let fitted = size.min(size * (layout.cell.0 - 4.0) / text_width(&text, size));
@@ -239,7 +250,7 @@ impl Heatmap {
             layout.top + rows * layout.cell.1 - 0.5,
         );
         // Finer grids would be all lines.
-        let every = (8.0 / layout.cell.1).ceil().max(1.0) as usize;
+        let every = (CELL_WITH_GRID / layout.cell.1).ceil().max(1.0) as usize;
         for i in (0..=self.rows.len()).step_by(every) {
             let y = layout.top + i as f64 * layout.cell.1 - 0.5;
             svg.line((layout.left - 0.5, y), (right, y), Colour::Grid, "");

@@ -1,7 +1,7 @@
 //! An SVG document as it grows, and the widths of texts in it.
 //!
-//! There is no font to measure with, so widths are estimates for a sans-serif
-//! face, a little on the wide side: a gap is better than an overlap.
+//! There is no font to measure with, so widths are estimates for DejaVu Sans,
+//! the widest of the common sans-serif faces: a gap is better than an overlap.
 
 use std::fmt::Write;
 
@@ -133,16 +133,19 @@ impl Svg {
     }
 }
 
+/// Bold text is this much wider.
+pub const BOLD: f64 = 1.12;
+
 /// About how wide a text is.
 pub fn text_width(text: &str, size: f64) -> f64 {
     let em = |c: char| match c {
-        'i' | 'j' | 'l' | 'I' | '.' | ',' | ':' | ';' | '|' | '\'' | '!' => 0.29,
-        'f' | 't' | 'r' | ' ' | '(' | ')' | '-' | '/' => 0.37,
-        'm' | 'w' | 'M' | 'W' | '%' | '@' => 0.89,
-        'A'..='Z' => 0.69,
-        '⁰'..='ₜ' => 0.4,
+        'i' | 'j' | 'l' | 'I' | '.' | ',' | ':' | ';' | '|' | '\'' | '!' | ' ' => 0.34,
+        'f' | 't' | 'r' | '(' | ')' | '-' | '/' => 0.41,
+        'm' | 'w' | 'M' | 'W' | '%' | '@' | '±' | '→' | '=' | '−' => 0.9,
+        'A'..='Z' => 0.72,
+        '⁰'..='ₜ' => 0.42,
         c if (c as u32) >= 0x1100 => 1.05,
-        _ => 0.57,
+        _ => 0.62,
     };
     text.chars().map(em).sum::<f64>() * size
 }

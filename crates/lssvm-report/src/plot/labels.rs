@@ -1,6 +1,6 @@
 //! Names of curves: at their ends, where the eye is, and in a legend.
 
-use super::draw::Frame;
+use super::frame::Frame;
 use super::{Mark, Plot, Series, SeriesStyle, short};
 use crate::colours::{Colour, dashes};
 use crate::svg::{Anchor, Canvas, Svg, TEXT, shortened, text_width};
@@ -9,7 +9,7 @@ use crate::svg::{Anchor, Canvas, Svg, TEXT, shortened, text_width};
 pub const NO_LABELS: f64 = 16.0;
 
 /// The most room that labels may take.
-const MOST_ROOM: f64 = 150.0;
+const MOST_ROOM: f64 = 165.0;
 
 /// From one label to the next.
 const SPACING: f64 = 16.0;
@@ -41,19 +41,19 @@ impl Item<'_> {
         }
     }
 
+    /// Without the spread, which the band shows.
+    fn end_label(&self) -> String {
+        match self {
+            Item::Mark(mark) => format!("{} {}", mark.label, short(mark.value)),
+            other => other.label(),
+        }
+    }
+
     fn colour(&self) -> Colour {
         match self {
             Item::Series(index, _) => Colour::Series(*index),
             Item::Mark(_) => Colour::Mark,
-            Item::Diagonal => Colour::Axis,
-        }
-    }
-
-    fn has_end(&self) -> bool {
-        match self {
-            Item::Series(_, series) => series.style == SeriesStyle::Line,
-            Item::Mark(_) => true,
-            Item::Diagonal => false,
+            Item::Diagonal => Colour::Soft,
         }
     }
 }
@@ -129,9 +129,9 @@ fn sample(svg: &mut Svg, item: &Item, (x, y): (f64, f64), width: f64) {
 }
 
 /// Room that the labels at the ends need, at the right of the frame.
-pub fn room(items: &[Item], canvas: Canvas) -> f64 {
-    let ending = items.iter().filter(|item| item.has_end());
-    let widths = ending.map(|item| text_width(&item.label(), TEXT - 1.0));
+pub fn room(items: &[Item], canvas: Canvas, at_end: impl Fn(&Item) -> bool) -> f64 {
+    let ending = items.iter().filter(|item| at_end(item));
+    let widths = ending.map(|item| text_width(&item.end_label(), TEXT - 1.0));
     match widths.reduce(f64::max) {
         // A narrow drawing needs its width for the curves; it has the legend.
         Some(width) if !canvas.is_narrow() => (width + LEAD + 8.0).clamp(NO_LABELS, MOST_ROOM),
@@ -153,7 +153,7 @@ pub fn ends(svg: &mut Svg, items: &[Item], frame: &Frame, room: f64) {
         let (from, to) = (frame.top + end, frame.top + place);
         let lead = [(right + 2.0, from), (right + LEAD - 3.0, to)];
         svg.line(lead[0], lead[1], colour, " stroke-opacity=\"0.7\"");
-        let label = shortened(&item.label(), TEXT - 1.0, room - LEAD - 4.0);
+        let label = shortened(&item.end_label(), TEXT - 1.0, room - LEAD - 4.0);
         let at = (right + LEAD, to + 4.0);
         svg.text("end-label", at, Anchor::Start, (TEXT - 1.0, colour), &label);
     }

@@ -1,14 +1,17 @@
 //! Plots of points: lines, dots and bars over two axes, as SVG.
 //!
 //! ```text
-//! points ─ range (what is shown) ─ ticks ─ draw (frame, curves) ─ labels (ends, legend)
+//! points ─ range (what is shown) ─ frame, ticks ─ draw ─┬─ series (lines, dots, bars)
+//!                                                      └─ labels (ends, legend)
 //! ```
 //!
 //! Values that are not numbers leave gaps; a plot without any point says so.
 
 mod draw;
+mod frame;
 mod labels;
 mod range;
+mod series;
 mod ticks;
 
 use serde::Serialize;
@@ -237,7 +240,7 @@ pub(crate) fn short(value: f64) -> String {
         if text.contains('.') {
             text.trim_end_matches('0').trim_end_matches('.').to_string()
         } else {
-            text
+            grouped(value, 0)
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A learning curve starts far from where it ends: a few first points that
 //! take most of the height leave the rest a flat line. So a linear y axis may
-//! leave out the farthest twentieth of a curve's points, if the rest then has
+//! leave out the farthest tenth of a curve's points, if the rest then has
 //! much more room; where curves leave the plot is said in it.
 
 use super::{Axis, Plot, Scale, SeriesStyle};
@@ -10,14 +10,17 @@ use super::{Axis, Plot, Scale, SeriesStyle};
 /// Beyond this, differences of two values are no longer finite.
 const LARGEST: f64 = 1e300;
 
+/// Below this, values are as good as equal: their digits cannot be written.
+const SMALLEST: f64 = 1e-290;
+
 /// Curves with fewer points are shown whole.
 const FEW_POINTS: usize = 12;
 
 /// The share of a curve's points that may be left out at either end.
-const OUTSIDE: f64 = 0.05;
+const OUTSIDE: f64 = 0.1;
 
 /// Points are left out if showing them takes this many times the height.
-const WORTH: f64 = 2.0;
+const WORTH: f64 = 1.7;
 
 /// Empty room beside the outermost points, as a share of the range.
 const MARGIN: f64 = 0.05;
@@ -133,7 +136,7 @@ impl Extent {
 fn padded((low, high): (f64, f64), scale: Scale, margin: f64) -> (f64, f64) {
     match scale {
         Scale::Log => {
-            let by = (high / low).powf(margin).clamp(1.05, 1e6);
+            let by = (margin * (high.ln() - low.ln())).exp().clamp(1.05, 1e6);
             (low / by, high * by)
         }
         Scale::Linear => {
@@ -154,13 +157,17 @@ fn limited((low, high): (f64, f64), axis: &Axis) -> (f64, f64) {
     let given = |limit: Option<f64>| limit.filter(|&v| drawable(v, axis.scale));
     let low = given(axis.from).unwrap_or(low);
     let high = given(axis.to).unwrap_or(high);
-    if high > low {
+    if high - low > SMALLEST {
         return (low, high);
     }
     match axis.scale {
         Scale::Log => (low / 2.0, low * 2.0),
         Scale::Linear => {
-            let by = if low == 0.0 { 1.0 } else { 0.1 * low.abs() };
+            let by = if low.abs() < SMALLEST {
+                1.0
+            } else {
+                0.1 * low.abs()
+            };
             (low - by, low + by)
         }
     }

@@ -1,8 +1,8 @@
 //! Where an axis has ticks, and what stands beside them.
 //!
 //! Linear axes have steps of 1, 2 or 5 times a power of ten. Logarithmic ones
-//! have powers of ten, with 2 and 5 between if there is room, and the ticks of
-//! a linear axis if they span less than a decade.
+//! have powers of ten, with others between if there is room, and the ticks of a
+//! linear axis if they span little.
 
 use super::Scale;
 
@@ -15,6 +15,9 @@ pub struct Ticks {
     pub exponent: i32,
 }
 
+/// A logarithmic axis that spans less than this looks like a linear one.
+const FINE_DECADES: f64 = 0.4;
+
 /// Values at least this large, or all smaller than its inverse, are written
 /// with a power of ten that they share.
 const LARGE: f64 = 1e6;
@@ -25,9 +28,10 @@ impl Ticks {
     pub fn new((low, high): (f64, f64), scale: Scale, most: usize) -> Self {
         let decades = match scale {
             Scale::Linear => 0.0,
-            Scale::Log => (high / low).log10(),
+            // Not of the quotient, which may be infinite.
+            Scale::Log => high.log10() - low.log10(),
         };
-        match decades >= 1.0 {
+        match decades >= FINE_DECADES {
             true => Self::log(low, high, decades, most),
             false => Self::linear(low, high, most),
         }
@@ -57,7 +61,9 @@ impl Ticks {
     }
 
     fn log(low: f64, high: f64, decades: f64, most: usize) -> Self {
-        let factors: &[f64] = if decades * 3.0 <= most as f64 {
+        let factors: &[f64] = if decades < 1.0 {
+            &[1.0, 1.2, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0]
+        } else if decades * 3.0 <= most as f64 {
             &[1.0, 2.0, 5.0]
         } else if decades * 2.0 <= most as f64 {
             &[1.0, 3.0]
@@ -73,7 +79,7 @@ impl Ticks {
             let value = move |&factor: &f64| (factor, factor * 10f64.powi(power));
             factors.iter().map(value).map(move |(factor, value)| {
                 let text = match (-3..=4).contains(&power) {
-                    true => grouped(value, (-power).max(0) as usize),
+                    true => plain(value, power),
                     false if factor == 1.0 => format!("10{}", superscript(power)),
                     false => format!("{factor}·10{}", superscript(power)),
                 };
@@ -93,15 +99,25 @@ impl Ticks {
     }
 }
 
-/// The least of 1, 2 and 5 times a power of ten that is not below `rough`.
+/// A factor such as 1.2 needs a digit more than its power of ten.
+fn plain(value: f64, power: i32) -> String {
+    let text = grouped(value, (1 - power).max(0) as usize);
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').into(),
+        false => text,
+    }
+}
+
+/// The least of 1, 2 and 5 times a power of ten that is about `rough` or more:
+/// a few ticks too many are better than half as many.
 fn step(rough: f64) -> f64 {
     let power = 10f64.powi(rough.max(f64::MIN_POSITIVE).log10().floor() as i32);
     let factors = [1.0, 2.0, 5.0];
-    let fits = factors.into_iter().find(|f| f * power >= rough * 0.999_999);
+    let fits = factors.into_iter().find(|f| f * power >= rough * 0.7);
     fits.unwrap_or(10.0) * power
 }
 
-/// A number with commas between its thousands, from 10,000 on.
+/// A number with commas between its thousands.
 pub(crate) fn grouped(value: f64, decimals: usize) -> String {
     let text = format!("{:.decimals$}", value.abs());
     let (whole, rest) = match text.find('.') {
@@ -112,7 +128,7 @@ pub(crate) fn grouped(value: f64, decimals: usize) -> String {
     let mut out = String::from(if value < 0.0 && !zero { "−" } else { "" });
     for (i, digit) in whole.chars().enumerate() {
         let left = whole.len() - i;
-        if i > 0 && left.is_multiple_of(3) && whole.len() > 4 {
+        if i > 0 && left.is_multiple_of(3) {
             out.push(',');
         }
         out.push(digit);
@@ -158,7 +174,7 @@ mod tests {
     fn huge_and_tiny_values_share_a_power_of_ten() {
         let ticks = Ticks::new((0.0, 3.2e9), Scale::Linear, 6);
         assert_eq!(ticks.factor().unwrap(), "×10⁹");
-        assert_eq!(ticks.marks[1].1, "1");
+        assert_eq!(ticks.marks[1], (5e8, "0.5".into()));
         let ticks = Ticks::new((0.0, 4e-7), Scale::Linear, 6);
         assert_eq!(ticks.factor().unwrap(), "×10⁻⁷");
         assert!(ticks.marks.iter().all(|m| m.1.len() <= 4), "{ticks:?}");

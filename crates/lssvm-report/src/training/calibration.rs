@@ -22,12 +22,20 @@ pub fn section(scores: &Scores, codes: &[u32]) -> Option<Section> {
          right as often as they claim; above it the model is more often right than it says."
             .into(),
     );
+    let classes = probabilities.cols().max(1) as f64;
+    let most = std::f64::consts::E / (std::f64::consts::E + classes - 1.0);
+    section.text.push(format!(
+        "Scores of a least-squares machine aim at 1 for the right class and 0 for the others, so \
+         their softmax seldom goes beyond e / (e + K − 1) = {most:.2}: it claims little even where it is \
+         right."
+    ));
     let share = |label: &str| Axis::new(label).from(0.0).to(1.0);
     let mut plot = Plot::new(
         "reliability",
         "Reliability diagram",
         share("probability of the predicted class"),
-        share("share of rows that are right"),
+        // A little more than 1, lest dots there be cut in half.
+        share("share of rows that are right").to(1.03),
     );
     let points = filled.iter().map(|b| (b.confidence, b.accuracy));
     plot.series

@@ -4,7 +4,7 @@ use lssvm::data::Task;
 use lssvm::train::{HistoryLine, Report};
 
 use crate::page::{Block, Section, Table};
-use crate::plot::{Axis, Plot, Scale, Series, short};
+use crate::plot::{Axis, Plot, Scale, Series};
 
 /// Error against iterations and against seconds.
 pub fn errors(report: &Report) -> Option<Section> {
@@ -64,14 +64,19 @@ pub fn residual(report: &Report) -> Option<Section> {
         y,
     );
     plot.series = vec![
-        Series::line("residual ‖Z − ΘW‖ / ‖Z‖", residual),
-        Series::line("change ‖ΔW‖ / ‖W‖", change),
+        Series::line("residual", residual),
+        Series::line("change", change),
     ];
     plot.series.retain(|series| series.points.len() > 1);
     if plot.series.is_empty() {
         return None;
     }
     let mut section = Section::new("residual", "Convergence");
+    section.text.push(
+        "The residual is ‖Z − ΘW‖ / ‖Z‖, where it was known; the change is that of the weights in \
+         one iteration, ‖ΔW‖ / ‖W‖."
+            .into(),
+    );
     section.blocks.push(Block::Plot(plot));
     Some(section)
 }
@@ -100,7 +105,7 @@ pub fn time(report: &Report) -> Option<Section> {
         .iter()
         .map(|phase| {
             let rate = match phase.gflops > 0.0 && phase.gflops.is_finite() {
-                true => short((phase.gflops * 10.0).round() / 10.0),
+                true => format!("{:.1}", phase.gflops),
                 false => "–".into(),
             };
             row(&phase.phase, phase.seconds, rate)

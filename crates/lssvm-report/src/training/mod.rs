@@ -60,6 +60,37 @@ impl Scores<'_> {
 }
 
 /// Everything there is to say about a training run.
+///
+/// ```
+/// use lssvm::data::{Dataset, Labels};
+/// use lssvm::linalg::Matrix;
+/// use lssvm::train::{Config, Data, fit, truth};
+/// use lssvm_report::{Machine, Run, Scores, training_page};
+/// // Two noisy clouds around (0, 0) and (3, 3).
+/// let x = Matrix::from_fn(60, 2, |i, j| (i % 2) as f32 * 3.0 + ((i * 7 + j * 3) as f32).sin());
+/// let mut clouds = Dataset::new("clouds".as_ref(), x);
+/// clouds.labels = Some(Labels::from_text((0..60).map(|i| ["near", "far"][i % 2])));
+/// let (train, test) = clouds.split(0.5, 1)?;
+/// let data = Data { train, validation: None, test: Some(test.clone()) };
+/// let (model, report) = fit(data, &Config::default(), &mut lssvm::solve::Silent)?;
+///
+/// let truth = truth(&test, model.outputs())?;
+/// let scores = model.decision_function(test.features)?.cast();
+/// let scores = Scores {
+///     scores: &scores,
+///     truth: &truth,
+///     names: model.outputs().names(),
+///     pictures: None,
+/// };
+/// let page = training_page(&Run {
+///     report: &report,
+///     data: "clouds".into(),
+///     scores: Some(scores),
+///     machine: Machine::detect(),
+/// });
+/// assert!(page.lead.contains("of 30 test rows are classified wrong"));
+/// # Ok::<(), lssvm::Error>(())
+/// ```
 pub fn training_page(run: &Run) -> Page {
     let mut page = Page::new(format!("Training on {}", run.data), lead(run.report));
     facts::add(&mut page, run);

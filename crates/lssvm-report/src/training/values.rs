@@ -4,7 +4,7 @@ use lssvm::linalg::Matrix;
 
 use super::Scores;
 use crate::page::{Block, Section};
-use crate::plot::{Axis, Mark, Plot, Series};
+use crate::plot::{Axis, Mark, Plot, Series, grouped};
 
 /// Dots of a plot; more are a blot.
 const MOST_POINTS: usize = 5_000;
@@ -22,9 +22,10 @@ pub fn section(scores: &Scores, values: &Matrix<f64>) -> Option<Section> {
     let mut section = Section::new("predictions", "Predicted against true values");
     let every = rows.div_ceil(MOST_POINTS);
     if every > 1 {
+        let rows = grouped(rows as f64, 0);
         section
             .text
-            .push(format!("Every {every}th of the {rows} test rows is drawn."));
+            .push(format!("One in {every} of the {rows} test rows is drawn."));
     }
     if outputs > MOST_OUTPUTS {
         section.text.push(format!(

@@ -1,0 +1,296 @@
+//! What must hold of every page, without a browser.
+
+mod sample;
+
+use lssvm::data::Task;
+use lssvm::linalg::Matrix;
+use lssvm::solve::Truth;
+use lssvm::train::Evaluation;
+use lssvm_report::{
+    Axis, Block, Gallery, Heatmap, Page, Picture, Plot, Run, Scale, Scores, Section, Series, Table,
+    Tile, training_page,
+};
+
+const HOSTILE: &str = "<script>alert('x')</script>\"><img src=x onerror=alert(1)>&\u{0}";
+
+fn page_with(blocks: Vec<Block>) -> Page {
+    let mut page = Page::new(HOSTILE, HOSTILE);
+    page.fact(HOSTILE, HOSTILE);
+    let mut section = Section::new(HOSTILE, HOSTILE);
+    section.text.push(HOSTILE.into());
+    section.blocks = blocks;
+    page.sections = vec![section.clone(), section.clone(), section];
+    page
+}
+
+fn plot(points: Vec<(f64, f64)>) -> Plot {
+    let mut plot = Plot::new(HOSTILE, HOSTILE, Axis::new(HOSTILE), Axis::new(HOSTILE));
+    plot.series.push(Series::line(HOSTILE, points));
+    plot
+}
+
+fn picture() -> Picture {
+    let pixels = (0..5 * 4 * 3).map(|i| (i * 4) as u8).collect();
+    Picture {
+        width: 5,
+        height: 4,
+        channels: 3,
+        pixels,
+    }
+}
+
+fn hostile_page() -> Page {
+    let names = vec![HOSTILE.to_string(), "b".into()];
+    let mut plot = plot(vec![(0.0, 1.0), (1.0, 2.0)]);
+    plot.marks.push(lssvm_report::Mark::new(HOSTILE, 1.5));
+    page_with(vec![
+        Block::Plot(plot),
+        Block::Table(Table::new(HOSTILE, [HOSTILE], [[HOSTILE]])),
+        Block::Heatmap(Heatmap {
+            name: HOSTILE.into(),
+            title: HOSTILE.into(),
+            rows: names.clone(),
+            columns: names,
+            values: vec![vec![5.0, 1.0], vec![0.0, f64::NAN]],
+            row_label: HOSTILE.into(),
+            column_label: HOSTILE.into(),
+            unit: HOSTILE.into(),
+        }),
+        Block::Gallery(Gallery {
+            title: HOSTILE.into(),
+            tiles: vec![Tile {
+                picture: picture(),
+                caption: HOSTILE.into(),
+                title: HOSTILE.into(),
+            }],
+            note: Some(HOSTILE.into()),
+        }),
+    ])
+}
+
+#[test]
+fn hostile_text_stays_text() {
+    let html = hostile_page().to_html();
+    // One script is ours.
+    assert_eq!(html.matches("<script").count(), 1);
+    assert!(!html.contains("<img src=x"));
+    assert!(!html.contains("\"><img src=x"));
+    assert!(!html.contains('\u{0}'));
+    assert_eq!(html.matches("id=\"script-alert").count(), 3);
+    assert!(
+        html.contains("-img-src-x-onerror-alert-1-2\""),
+        "two anchors are the same"
+    );
+}
+
+#[test]
+fn pages_ask_the_network_for_nothing() {
+    for html in [hostile_page().to_html(), sample::paper().to_html()] {
+        let rest = html.replace("http://www.w3.org/2000/svg", "");
+        assert!(!rest.contains("http://") && !rest.contains("https://"));
+        assert!(!rest.contains("@import") && !rest.contains("url("));
+        assert!(rest.contains("default-src 'none'"));
+        assert!(rest.contains("prefers-color-scheme: dark"));
+    }
+}
+
+#[test]
+fn odd_series_draw_no_garbage() {
+    let (nan, inf) = (f64::NAN, f64::INFINITY);
+    let cases = [
+        vec![],
+        vec![(1.0, 1.0)],
+        vec![(nan, nan)],
+        vec![(0.0, nan), (1.0, 2.0), (2.0, inf), (3.0, 4.0), (4.0, -inf)],
+        vec![(0.0, 0.0), (0.0, 0.0)],
+        vec![(1.0, f64::MAX), (2.0, -f64::MAX)],
+        vec![(1e300, 1e-300), (-1e300, 1e300)],
+        vec![(1.0, 5e-324), (2.0, 1e-310)],
+        vec![(-1.0, -1.0), (0.0, 0.0)],
+        (0..100_000)
+            .map(|i| (f64::from(i), f64::from(i % 7)))
+            .collect(),
+    ];
+    for points in cases {
+        for scale in [Scale::Linear, Scale::Log] {
+            for style in [Series::line, Series::dots, Series::bars] {
+                let mut plot = Plot::new("p", "p", Axis::new("x").scale(scale), Axis::new("y"));
+                plot.y.scale = scale;
+                plot.diagonal = true;
+                // Every dot and bar is drawn, so long clouds are for the caller to thin.
+                let few = points.len().min(5_000);
+                plot.series.push(style("s", points[..few].to_vec()));
+                let svg = plot.to_svg();
+                let text = format!("{:?} {scale:?}", &points[..few.min(5)]);
+                assert!(
+                    !svg.contains("NaN") && !svg.contains("inf"),
+                    "{text}: {svg}"
+                );
+                assert!(svg.ends_with("</svg>"));
+            }
+        }
+        let line = plot(points.clone()).to_svg();
+        assert!(
+            line.len() < 60_000,
+            "{} bytes for {} points",
+            line.len(),
+            points.len()
+        );
+    }
+    assert!(plot(vec![]).to_svg().contains("no values to show"));
+    assert!(
+        !plot(vec![(1.0, 1.0)])
+            .to_svg()
+            .contains("no values to show")
+    );
+}
+
+#[test]
+fn missing_values_break_a_line() {
+    let svg = plot(vec![
+        (0.0, 1.0),
+        (1.0, 2.0),
+        (2.0, f64::NAN),
+        (3.0, 1.0),
+        (4.0, 2.0),
+    ])
+    .to_svg();
+    let path = svg.split("d=\"").find(|d| d.matches('L').count() == 2);
+    let path = path
+        .expect("a path of two parts")
+        .split('"')
+        .next()
+        .unwrap();
+    assert_eq!(path.matches('M').count(), 2, "{path}");
+}
+
+#[test]
+fn plots_have_names_and_ticks() {
+    let page = sample::paper();
+    let Block::Plot(plot) = &page.sections[0].blocks[0] else {
+        panic!("a plot");
+    };
+    let svg = plot.to_svg();
+    assert!(svg.contains("role=\"img\"") && svg.contains("aria-label=\"MNIST"));
+    for (class, least) in [
+        ("x-tick", 4),
+        ("y-tick", 4),
+        ("legend", 5),
+        ("end-label", 5),
+    ] {
+        let found = svg.matches(&format!("class=\"{class}\"")).count();
+        assert!(found >= least, "{found} of {class}");
+    }
+    assert!(
+        svg.contains("class=\"outside\""),
+        "the start is above the range"
+    );
+    assert!(!svg.contains("var("), "colours of a file are fixed");
+}
+
+#[test]
+fn json_has_the_numbers_and_not_the_pixels() {
+    let json = hostile_page().to_json();
+    assert_eq!(json["title"], HOSTILE);
+    let blocks = &json["sections"][0]["blocks"];
+    assert_eq!(blocks[0]["kind"], "plot");
+    assert_eq!(blocks[0]["series"][0]["points"][1][1], 2.0);
+    assert_eq!(blocks[0]["series"][0]["style"], "line");
+    assert_eq!(blocks[1]["kind"], "table");
+    assert!(blocks[2]["values"][1][1].is_null());
+    assert_eq!(blocks[3]["tiles"][0]["picture"]["width"], 5);
+    assert!(blocks[3]["tiles"][0]["picture"].get("pixels").is_none());
+}
+
+#[test]
+fn png_files_have_the_same_pixels() {
+    let grey = Picture {
+        width: 3,
+        height: 2,
+        channels: 1,
+        pixels: vec![0, 1, 2, 253, 254, 255],
+    };
+    for picture in [picture(), grey] {
+        let file = picture.to_png().expect("sizes agree");
+        let mut reader = png::Decoder::new(std::io::Cursor::new(file))
+            .read_info()
+            .unwrap();
+        let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
+        let info = reader.next_frame(&mut pixels).unwrap();
+        assert_eq!(
+            (info.width as usize, info.height as usize),
+            (picture.width, picture.height)
+        );
+        assert_eq!(pixels[..info.buffer_size()], picture.pixels);
+    }
+}
+
+#[test]
+fn an_exact_run_has_no_curves() {
+    let report = sample::report(1, None, Task::Regression);
+    let page = training_page(&Run {
+        report: &report,
+        data: "d.csv".into(),
+        scores: None,
+        machine: sample::machine(),
+    });
+    let ids: Vec<_> = page.sections.iter().map(|s| s.id.as_str()).collect();
+    assert_eq!(ids, ["time"]);
+    assert!(page.lead.contains("no test part"), "{}", page.lead);
+}
+
+#[test]
+fn a_regression_run_shows_its_values() {
+    let (truth, scores) = sample::regression(12_000);
+    let names = [String::new(), "b".into()];
+    let evaluation = Evaluation::new(&scores, &truth, &names).unwrap();
+    let report = sample::report(30, Some(evaluation), Task::Regression);
+    let page = training_page(&Run {
+        report: &report,
+        data: "d.csv".into(),
+        scores: Some(Scores {
+            scores: &scores,
+            truth: &truth,
+            names: &names,
+            pictures: None,
+        }),
+        machine: sample::machine(),
+    });
+    assert!(
+        page.lead.contains("RMSE") && page.lead.contains("R²"),
+        "{}",
+        page.lead
+    );
+    let section = page
+        .sections
+        .iter()
+        .find(|s| s.id == "predictions")
+        .unwrap();
+    assert_eq!(section.blocks.len(), 4);
+    let Block::Plot(plot) = &section.blocks[0] else {
+        panic!("a plot");
+    };
+    assert_eq!(plot.series[0].points.len(), 4_000);
+    assert!(plot.title.starts_with("output 1"));
+}
+
+#[test]
+fn scores_that_are_not_numbers_do_no_harm() {
+    let scores = Matrix::from_rows(&[[f64::NAN, 1.0], [0.2, 0.1]]);
+    let truth = Truth::Classes(vec![0, 7]);
+    let names = ["a".to_string(), "b".into()];
+    let report = sample::report(5, None, Task::Classification);
+    let page = training_page(&Run {
+        report: &report,
+        data: "d.csv".into(),
+        scores: Some(Scores {
+            scores: &scores,
+            truth: &truth,
+            names: &names,
+            pictures: None,
+        }),
+        machine: sample::machine(),
+    });
+    assert!(page.sections.iter().all(|s| s.id != "calibration"));
+    assert!(!page.to_html().contains("NaN"));
+}
