@@ -24,9 +24,6 @@ pub fn page(results: &Results) -> Page {
         false => experiment.title.clone(),
     };
     let mut page = Page::new(title, lead(results));
-    if !experiment.about.is_empty() {
-        page.fact("what", &experiment.about);
-    }
     page.fact("data", results.data.display());
     facts(results, &mut page);
     page.sections.push(summary(results));
@@ -103,6 +100,10 @@ fn facts(results: &Results, page: &mut Page) {
 
 fn summary(results: &Results) -> Section {
     let mut section = Section::new("summary", "All runs");
+    let about = &results.experiment.about;
+    section
+        .text
+        .extend((!about.is_empty()).then(|| about.clone()));
     section.text.push(
         "“Settled at” is mean and standard deviation of the error over the last fifth of the \
          iterations, “fluctuation” the typical change from one iteration to the next over √2. \
