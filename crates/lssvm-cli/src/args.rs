@@ -153,6 +153,9 @@ pub struct TrainArgs {
     /// J, the training rows of a block [default: a tenth of the rows, at most 2000]
     #[arg(long, value_name = "J", help_heading = "Method")]
     pub block_size: Option<usize>,
+    /// Rank of the preconditioner of pcg [default: chosen from rows and features]
+    #[arg(long, value_name = "M", help_heading = "Method")]
+    pub rank: Option<usize>,
     /// Most iterations [default: two passes over the data; 6 for nystrom]
     #[arg(long, short, help_heading = "Method")]
     pub iterations: Option<usize>,

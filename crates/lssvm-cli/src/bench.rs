@@ -234,6 +234,8 @@ fn quickest_step(
         block_size,
         seed: 1,
         averages: 1,
+        rank: None,
+        tolerance: 0.0,
     };
     let limits = Limits {
         iterations: repeat.max(1) + 1,

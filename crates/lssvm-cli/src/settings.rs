@@ -110,6 +110,7 @@ impl TrainSettings {
             c: args.c.or(base.c),
             method: args.method.or(base.method),
             block_size: args.block_size.or(base.block_size),
+            rank: args.rank.or(base.rank),
             iterations: args.iterations.or(base.iterations),
             time: args.time.or(base.time),
             tolerance: args.tolerance.or(base.tolerance),

@@ -137,6 +137,7 @@ pub fn report(iterations: usize, test: Option<Evaluation>, task: Task) -> Report
         ],
         history: history.collect(),
         planned_memory_bytes: 790_000_000,
+        kernel_kept: None,
         peak_memory_bytes: Some(760_000_000),
         shape: [rows, 784, 10],
         config,

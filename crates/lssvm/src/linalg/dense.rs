@@ -87,6 +87,8 @@ pub trait Backend: Sized {
     fn solve_upper_transposed(u: MatRef<'_, Self>, b: MatMut<'_, Self>, parallel: Parallel);
     /// Solves `u · x = b` in place; `u` is upper triangular.
     fn solve_upper(u: MatRef<'_, Self>, b: MatMut<'_, Self>, parallel: Parallel);
+    /// Solves `x · u = b` in place; `u` is upper triangular.
+    fn solve_upper_right(u: MatRef<'_, Self>, b: MatMut<'_, Self>, parallel: Parallel);
     /// Upper triangle `u` with `uᵀ · u = a`, over the upper triangle of `a`.
     /// False if a pivot was not positive.
     fn cholesky_upper(a: MatMut<'_, Self>, parallel: Parallel) -> bool;
@@ -187,6 +189,14 @@ macro_rules! backend {
                 triangular_solve::solve_upper_triangular_in_place(
                     faer_ref(u),
                     faer_mut(&mut b),
+                    parallel.into(),
+                );
+            }
+
+            fn solve_upper_right(u: MatRef<'_, $t>, mut b: MatMut<'_, $t>, parallel: Parallel) {
+                triangular_solve::solve_lower_triangular_in_place(
+                    faer_ref(u).transpose(),
+                    faer_mut(&mut b).transpose_mut(),
                     parallel.into(),
                 );
             }

@@ -9,6 +9,7 @@
 
 pub mod dense;
 pub mod factor;
+pub mod half;
 mod matrix;
 mod scalar;
 pub mod simd;

@@ -9,6 +9,8 @@
 //! of `Sᵀ · R` in memory and reached a tenth of the speed. In such a loop use
 //! no closure: the compiler compiles it for the portable instruction set.
 
+use half::f16;
+
 use super::Scalar;
 
 /// An instruction set, as far as a loop needs to know it.
@@ -38,6 +40,8 @@ pub trait Vector<T>: Copy {
     unsafe fn splat(value: T) -> Self;
     /// The first `LANES` values of the slice, which must have as many.
     unsafe fn load(values: &[T]) -> Self;
+    /// The first `LANES` values of the slice, widened; it must have as many.
+    unsafe fn load_half(values: &[f16]) -> Self;
     /// Writes the first `LANES` values of the slice, which must have as many.
     unsafe fn store(self, values: &mut [T]);
     /// `self + a · b`
@@ -105,11 +109,11 @@ pub fn mul_add<A: Arch, T: Scalar>(a: T, b: T, c: T) -> T {
 pub fn dispatch<J: Job>(job: J) -> J::Output {
     #[cfg(target_arch = "x86_64")]
     {
-        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,bmi2")]
+        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi2")]
         fn avx512<J: Job>(job: J) -> J::Output {
             job.run::<Avx512>()
         }
-        #[target_feature(enable = "avx2,fma,bmi2")]
+        #[target_feature(enable = "avx2,fma,f16c,bmi2")]
         fn avx2<J: Job>(job: J) -> J::Output {
             job.run::<Avx2>()
         }
@@ -118,6 +122,7 @@ pub fn dispatch<J: Job>(job: J) -> J::Output {
             && is_x86_feature_detected!("avx512dq")
             && is_x86_feature_detected!("avx512vl")
             && is_x86_feature_detected!("fma")
+            && is_x86_feature_detected!("f16c")
             && is_x86_feature_detected!("bmi2")
         {
             // SAFETY: the processor has the features, as just asked.
@@ -125,6 +130,7 @@ pub fn dispatch<J: Job>(job: J) -> J::Output {
         }
         if is_x86_feature_detected!("avx2")
             && is_x86_feature_detected!("fma")
+            && is_x86_feature_detected!("f16c")
             && is_x86_feature_detected!("bmi2")
         {
             // SAFETY: the processor has the features, as just asked.
@@ -150,6 +156,10 @@ impl<T: Scalar> Vector<T> for Few<T> {
         Few(*values.first_chunk().expect("four values"))
     }
     #[inline(always)]
+    unsafe fn load_half(values: &[f16]) -> Self {
+        Few(std::array::from_fn(|l| T::from_f64(values[l].to_f64())))
+    }
+    #[inline(always)]
     unsafe fn store(self, values: &mut [T]) {
         values[..4].copy_from_slice(&self.0);
     }
@@ -171,12 +181,15 @@ impl<T: Scalar> Vector<T> for Few<T> {
 mod x86 {
     //! Registers of x86 processors.
 
-    use super::Vector;
+    use half::f16;
     use std::arch::x86_64::*;
+
+    use super::Vector;
 
     macro_rules! vector {
         ($name:ident, $t:ident, $register:ident, $lanes:literal,
-         $splat:ident, $load:ident, $store:ident, $fma:ident, $sub:ident, $add:ident, $abs:expr) => {
+         $splat:ident, $load:ident, $store:ident, $fma:ident, $sub:ident, $add:ident, $abs:expr,
+         $load_half:expr) => {
             #[derive(Debug, Clone, Copy)]
             pub struct $name($register);
 
@@ -193,6 +206,12 @@ mod x86 {
                     debug_assert!(values.len() >= $lanes);
                     // SAFETY: the slice has enough values, says the caller.
                     $name(unsafe { $load(values.as_ptr()) })
+                }
+                #[inline(always)]
+                unsafe fn load_half(values: &[f16]) -> Self {
+                    debug_assert!(values.len() >= $lanes);
+                    // SAFETY: the slice has enough values, says the caller.
+                    $name(unsafe { $load_half(values.as_ptr()) })
                 }
                 #[inline(always)]
                 unsafe fn store(self, values: &mut [$t]) {
@@ -239,7 +258,8 @@ mod x86 {
         _mm512_fmadd_ps,
         _mm512_sub_ps,
         _mm512_add_ps,
-        |v| _mm512_abs_ps(v)
+        |v| _mm512_abs_ps(v),
+        |p: *const f16| _mm512_cvtph_ps(_mm256_loadu_si256(p.cast()))
     );
     vector!(
         F64x8,
@@ -252,7 +272,8 @@ mod x86 {
         _mm512_fmadd_pd,
         _mm512_sub_pd,
         _mm512_add_pd,
-        |v| _mm512_abs_pd(v)
+        |v| _mm512_abs_pd(v),
+        |p: *const f16| _mm512_cvtps_pd(_mm256_cvtph_ps(_mm_loadu_si128(p.cast())))
     );
     vector!(
         F32x8,
@@ -265,7 +286,8 @@ mod x86 {
         _mm256_fmadd_ps,
         _mm256_sub_ps,
         _mm256_add_ps,
-        |v| _mm256_andnot_ps(_mm256_set1_ps(-0.0), v)
+        |v| _mm256_andnot_ps(_mm256_set1_ps(-0.0), v),
+        |p: *const f16| _mm256_cvtph_ps(_mm_loadu_si128(p.cast()))
     );
     vector!(
         F64x4,
@@ -278,6 +300,7 @@ mod x86 {
         _mm256_fmadd_pd,
         _mm256_sub_pd,
         _mm256_add_pd,
-        |v| _mm256_andnot_pd(_mm256_set1_pd(-0.0), v)
+        |v| _mm256_andnot_pd(_mm256_set1_pd(-0.0), v),
+        |p: *const f16| _mm256_cvtps_pd(_mm_cvtph_ps(_mm_loadl_epi64(p.cast())))
     );
 }

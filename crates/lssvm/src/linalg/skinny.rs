@@ -104,6 +104,13 @@ pub fn transposed_product<T: Scalar>(s: MatRef<'_, T>, r: MatRef<'_, T>) -> Matr
     })
 }
 
+/// `sumsᵀ += sᵀ · r` on this thread; `sums` is k × j.
+pub fn add_transposed_product<T: Scalar>(sums: &mut [T], s: MatRef<'_, T>, r: MatRef<'_, T>) {
+    assert_eq!(s.rows(), r.rows());
+    assert_eq!(sums.len(), s.cols() * r.cols());
+    dispatch(Columns { sums, s, r });
+}
+
 /// Calls `$body` with the constant `G` equal to `$group`, 1 to 10.
 macro_rules! with_group {
     ($group:expr, $g:ident => $body:expr) => {

@@ -3,12 +3,14 @@
 //! | method | a step | converges to |
 //! |---|---|---|
 //! | [`exact`] | everything, by Cholesky | the solution |
+//! | [`pcg`] | one product with Ω+λI | the solution |
+//! | [`gauss_seidel`] | solves for each block of rows in turn | the solution |
 //! | [`nystrom`] | one member of a committee on J random columns | a plateau set by J |
 //! | [`kaczmarz`] | projects W on the solutions of J random rows | the solution |
 //! | [`matching_pursuit`] (`mp`) | fits the residual by J random columns | the solution |
 //! | [`kaczmarz_mp`] | one of each, with one Gram matrix | the solution |
 //!
-//! The block methods are those of Andrecut (2016). Each costs one N×J strip of
+//! The last four are those of Andrecut (2016). Each costs one N×J strip of
 //! the kernel matrix and one J×J Gram matrix a step: N·J·(2M + J) operations,
 //! and N·J values of memory. They work on normal equations, so convergence goes
 //! with the square of the condition number; on noisy data stopping early
@@ -22,16 +24,22 @@
 mod average;
 mod block_inverse;
 mod blocks;
+mod bordering;
 pub mod exact;
 mod follow;
+pub mod gauss_seidel;
 pub mod kaczmarz;
 pub mod kaczmarz_mp;
 pub mod matching_pursuit;
 pub mod nystrom;
+pub mod pcg;
 mod phases;
+mod preconditioner;
 mod run;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_full;
 mod together;
 mod track;
 mod work;
@@ -45,6 +53,7 @@ pub use block_inverse::BlockInverse;
 pub use blocks::Blocks;
 pub use follow::{Followed, Truth};
 pub use phases::{Phase, PhaseReport, Phases};
+pub use preconditioner::rank_for;
 pub use run::{Flow, Iteration, Limits, Observer, Silent, Solution, Stopped, run};
 pub use together::{Ended, Entry, run_together};
 pub use work::{OpenBlock, Work};
@@ -59,6 +68,10 @@ use crate::{Error, Result};
 pub enum Method {
     /// Cholesky of Ω+λI.
     Exact,
+    /// Preconditioned conjugate gradients.
+    Pcg,
+    /// Block Gauss–Seidel.
+    GaussSeidel,
     /// Committee of Nyström solutions.
     Nystrom,
     /// Block Kaczmarz.
@@ -71,17 +84,33 @@ pub enum Method {
 
 impl Method {
     /// All of them.
-    pub const ALL: [Method; 5] = [
+    pub const ALL: [Method; 7] = [
         Method::Exact,
+        Method::Pcg,
+        Method::GaussSeidel,
         Method::Nystrom,
         Method::Kaczmarz,
         Method::Mp,
         Method::KaczmarzMp,
     ];
 
-    /// Whether it works on blocks of random indices, step by step.
+    /// Whether it goes step by step.
     pub fn is_iterative(self) -> bool {
         self != Method::Exact
+    }
+
+    /// Whether it works on blocks of random indices of Θ, as the paper's do.
+    pub fn draws_blocks(self) -> bool {
+        matches!(
+            self,
+            Method::Nystrom | Method::Kaczmarz | Method::Mp | Method::KaczmarzMp
+        )
+    }
+
+    /// Whether it works on all of Ω+λI, and gains if that is kept in memory. Such
+    /// methods want the rows in random order.
+    pub fn wants_kernel(self) -> bool {
+        matches!(self, Method::Pcg | Method::GaussSeidel)
     }
 }
 
@@ -89,6 +118,8 @@ impl fmt::Display for Method {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Method::Exact => "exact",
+            Method::Pcg => "pcg",
+            Method::GaussSeidel => "gauss-seidel",
             Method::Nystrom => "nystrom",
             Method::Kaczmarz => "kaczmarz",
             Method::Mp => "mp",
@@ -121,6 +152,10 @@ pub struct Plan {
     /// S, the number of runs with different seeds that are averaged in the
     /// weights (eq. 66–67 of the paper).
     pub averages: usize,
+    /// Rank of the preconditioner of `pcg`; none: chosen from the size.
+    pub rank: Option<usize>,
+    /// The relative residual that is aimed at, where a method needs to know.
+    pub tolerance: f64,
 }
 
 impl Plan {
@@ -130,7 +165,11 @@ impl Plan {
         if self.averages == 0 {
             return Err(Error::parameter("averages", 0, "must be at least 1"));
         }
-        if self.method.is_iterative() && !(1..=size).contains(&self.block_size) {
+        if let Some(rank) = self.rank.filter(|r| !(1..=rows).contains(r)) {
+            let requirement = format!("must be from 1 to {rows}, the number of training rows");
+            return Err(Error::parameter("rank", rank, requirement));
+        }
+        if self.method.draws_blocks() && !(1..=size).contains(&self.block_size) {
             return Err(Error::parameter(
                 "block-size",
                 self.block_size,
@@ -150,6 +189,11 @@ impl Plan {
             let blocks = Blocks::new(size, self.block_size, seed);
             match self.method {
                 Method::Exact => Box::new(exact::Exact::new(system)),
+                Method::Pcg => Box::new(pcg::Pcg::new(system, self.rank, self.tolerance)),
+                Method::GaussSeidel => {
+                    let solver = gauss_seidel::GaussSeidel::new(system, self.block_size, seed);
+                    Box::new(solver)
+                }
                 Method::Nystrom => Box::new(nystrom::Nystrom::new(system, blocks)),
                 Method::Kaczmarz => Box::new(kaczmarz::Kaczmarz::new(system, blocks)),
                 Method::Mp => Box::new(matching_pursuit::MatchingPursuit::new(system, blocks)),
@@ -173,6 +217,13 @@ impl Plan {
         let weights = value * n_ * k;
         match self.method {
             Method::Exact => value * n_ * n_ + 6 * weights,
+            Method::Pcg => {
+                let rank = self.rank.unwrap_or_else(|| rank_for(n, n_features));
+                pcg::Pcg::<T>::bytes(n, rank, outputs)
+            }
+            Method::GaussSeidel => {
+                gauss_seidel::GaussSeidel::<T>::bytes(n, self.block_size, outputs)
+            }
             _ => {
                 let members = self.averages as u64;
                 Strip::<T>::bytes(n, self.block_size, n_features) + (3 * members + 4) * weights

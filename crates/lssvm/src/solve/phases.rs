@@ -15,6 +15,10 @@ pub enum Phase {
     Factor,
     /// Products with a few columns, and solves.
     Update,
+    /// Making and applying a preconditioner.
+    Precondition,
+    /// Products with the kernel matrix.
+    Product,
     /// Following the error on other rows.
     Follow,
     /// The residual of the final weights.
@@ -23,11 +27,13 @@ pub enum Phase {
 
 impl Phase {
     /// All, in the order of a step.
-    pub const ALL: [Phase; 6] = [
+    pub const ALL: [Phase; 8] = [
         Phase::Kernel,
         Phase::Gram,
         Phase::Factor,
         Phase::Update,
+        Phase::Precondition,
+        Phase::Product,
         Phase::Follow,
         Phase::Certify,
     ];
@@ -39,6 +45,8 @@ impl Phase {
             Phase::Gram => "gram",
             Phase::Factor => "factor",
             Phase::Update => "update",
+            Phase::Precondition => "precondition",
+            Phase::Product => "product",
             Phase::Follow => "follow",
             Phase::Certify => "certify",
         }

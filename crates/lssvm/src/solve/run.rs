@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::track::Track;
-use super::{Followed, OpenBlock, PhaseReport, Plan, Residual};
+use super::{Followed, OpenBlock, Phases, Plan, Residual};
 use crate::linalg::Scalar;
 use crate::system::{Bordered, System};
 use crate::{Error, Result};
@@ -151,7 +151,7 @@ pub struct Solution<T: Scalar> {
     /// All iterations.
     pub history: Vec<Iteration>,
     /// Where the time went.
-    pub phases: Vec<PhaseReport>,
+    pub phases: Phases,
     /// The largest jitter of any iteration.
     pub jitter: f64,
 }

@@ -27,6 +27,8 @@ fn plan(method: Method, block_size: usize, seed: u64) -> Plan {
         block_size,
         seed,
         averages: 1,
+        rank: None,
+        tolerance: 0.0,
     }
 }
 

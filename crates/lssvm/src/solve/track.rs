@@ -7,7 +7,7 @@ use super::{
     Solution, Solver, Step, Stopped, Work,
 };
 use crate::linalg::Scalar;
-use crate::system::{Bordered, System};
+use crate::system::{Bordered, Format, System, relative};
 use crate::{Error, Result};
 
 /// The residual of the final weights is computed if that costs at most this
@@ -132,26 +132,37 @@ impl<T: Scalar> Track<T> {
         *self.history.last().expect("at least one step was made")
     }
 
+    /// The residual of these weights from scratch, if that is affordable.
+    fn certify(&mut self, system: &System<T>, weights: &Bordered<T>) -> Option<Residual> {
+        let n = system.n() as f64;
+        let products = 2.0 * n * n * system.outputs() as f64;
+        let flops = match system.kept() {
+            Some(Format::Full) => products,
+            Some(Format::Half) => return None,
+            None => products + system.kernel_flops(0.5 * n * n),
+        };
+        let affordable = flops <= CERTIFY_SHARE * self.phases.flops();
+        affordable.then(|| {
+            let residuals = self
+                .phases
+                .time(Phase::Certify, flops, || system.relative_residuals(weights));
+            Residual {
+                relative: overall(system, &residuals),
+                exact: true,
+            }
+        })
+    }
+
     /// The weights of the run, with a residual if it is to be had.
     pub(super) fn finish(mut self, system: &System<T>, stopped: Stopped) -> Solution<T> {
         let start = Instant::now();
         let last = self.last();
-        let (chosen, weights) = match self.best {
+        let (chosen, weights) = match self.best.take() {
             Some(best) => (best.iteration, best.weights),
             None => (last, self.solver.weights().clone()),
         };
         let known = chosen.residual.filter(|r| r.exact);
-        let residual = known.or_else(|| {
-            let n = system.n() as f64;
-            let flops = system.kernel_flops(n * n);
-            let affordable = flops <= CERTIFY_SHARE * self.phases.flops();
-            affordable.then(|| Residual {
-                relative: self
-                    .phases
-                    .time(Phase::Certify, flops, || system.relative_residual(&weights)),
-                exact: true,
-            })
-        });
+        let residual = known.or_else(|| self.certify(system, &weights));
         Solution {
             residual: residual.or(chosen.residual),
             weights,
@@ -161,9 +172,21 @@ impl<T: Scalar> Track<T> {
             seconds: self.seconds + start.elapsed().as_secs_f64(),
             jitter: self.history.iter().map(|i| i.jitter).fold(0.0, f64::max),
             history: self.history,
-            phases: self.phases.report(),
+            phases: self.phases,
         }
     }
+}
+
+/// ‖Z − ΘW‖ / ‖Z‖ from the same of each output.
+fn overall<T: Scalar>(system: &System<T>, residuals: &[f64]) -> f64 {
+    let (mut part, mut whole) = (0.0, 0.0);
+    for (k, residual) in residuals.iter().enumerate() {
+        let column = (0..system.n()).map(|i| system.targets().get(i, k).to_f64().powi(2));
+        let scale: f64 = column.sum();
+        part += residual * residual * scale;
+        whole += scale;
+    }
+    relative(part.sqrt(), whole.sqrt())
 }
 
 /// The weights with the least validation error so far.

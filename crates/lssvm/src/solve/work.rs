@@ -60,9 +60,9 @@ impl<T: Scalar> Work<'_, T> {
                 let memory = block.inverse.take().map(BlockInverse::into_memory);
                 let mut gram = memory.unwrap_or_default();
                 let (n, j) = (self.system.n() as f64, indices.len() as f64);
-                let flops = match self.system.keeps_kernel() {
-                    true => 0.0,
-                    false => self.system.kernel_flops(n * j),
+                let flops = match self.system.kept() {
+                    Some(_) => 0.0,
+                    None => self.system.kernel_flops(n * j),
                 };
                 let (strip, cost) = (&mut block.strip, &mut block.cost);
                 *cost = Phases::default();

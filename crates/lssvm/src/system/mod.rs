@@ -14,11 +14,12 @@
 //! rows can live on several machines.
 
 mod cross;
+mod shifted;
 mod store;
 mod strip;
 
 pub use cross::{Cross, add_scores};
-pub use store::Store;
+pub use store::{Format, Store, TILE};
 pub use strip::Strip;
 
 use rayon::prelude::*;
@@ -102,7 +103,7 @@ const BAND: usize = 1024;
 
 /// Rows and columns of a tile: one sequential product, whose result is mapped
 /// before it leaves the cache. See [`Strip`] for the measurement.
-const TILE: usize = 512;
+const BAND_TILE: usize = 512;
 
 impl<T: Scalar> System<T> {
     /// `x`: preprocessed training rows; `targets`: one row for each.
@@ -136,14 +137,19 @@ impl<T: Scalar> System<T> {
 
     /// Computes Ω and keeps it ([`Store::bytes`] of memory): from then on strips
     /// are copied. `progress` as for [`Store::new`].
-    pub fn keep_kernel(&mut self, progress: &mut dyn FnMut(f64) -> bool) -> Result<()> {
-        self.store = Some(Store::new(&self.kernel, &self.samples, progress)?);
+    pub fn keep_kernel(
+        &mut self,
+        format: Format,
+        progress: &mut dyn FnMut(f64) -> bool,
+    ) -> Result<()> {
+        let store = Store::new(&self.kernel, &self.samples, format, progress)?;
+        self.store = Some(store);
         Ok(())
     }
 
-    /// Whether Ω is kept.
-    pub fn keeps_kernel(&self) -> bool {
-        self.store.is_some()
+    /// How Ω is kept, if it is.
+    pub fn kept(&self) -> Option<Format> {
+        self.store.as_ref().map(Store::format)
     }
 
     /// N, the number of training rows. Θ has one row more.
@@ -194,6 +200,11 @@ impl<T: Scalar> System<T> {
         values * self.kernel.flops(self.samples.matrix().cols())
     }
 
+    /// Σ Ω(x, x) over the training rows.
+    pub fn trace(&self) -> f64 {
+        store::diagonal(&self.kernel, &self.samples).iter().sum()
+    }
+
     /// Ω+λI, both triangles.
     ///
     /// `progress` is told the share of the work done and may return false to
@@ -207,14 +218,14 @@ impl<T: Scalar> System<T> {
             let band = &mut out.values_mut()[start * n..end * n];
             let tile_rows = (end - start)
                 .div_ceil(rayon::current_num_threads())
-                .min(TILE);
+                .min(BAND_TILE);
             band.par_chunks_mut(tile_rows * n)
                 .enumerate()
                 .for_each(|(t, rows)| {
                     let top = start + t * tile_rows;
                     let bottom = top + rows.len() / n;
-                    for left in (0..bottom).step_by(TILE) {
-                        let right = (left + TILE).min(bottom);
+                    for left in (0..bottom).step_by(BAND_TILE) {
+                        let right = (left + BAND_TILE).min(bottom);
                         let tile =
                             MatMut::strided(bottom - top, right - left, n, &mut rows[left..]);
                         let (x, z) = (&self.samples, &self.samples);

@@ -6,7 +6,7 @@
 
 use super::memory_plan::Kept;
 use super::prepare::{Prepared, Ready};
-use super::{Config, Data, Effective, Evaluation, Relay, Report, Watcher, in_pool};
+use super::{Config, Data, Effective, Evaluation, Report, Watcher, in_pool};
 use crate::linalg::Scalar;
 use crate::memory;
 use crate::model::Outputs;
@@ -41,12 +41,7 @@ pub fn compare<T: Scalar>(
     }
     in_pool(all[0].threads, || {
         let plans: Vec<_> = all.iter().map(Effective::plan).collect();
-        let mut ready = prepared.assemble(&plans, Kept::IfItFits, watcher)?;
-        if ready.memory.kernel {
-            let mut relay = Relay(watcher);
-            let mut progress = |done| relay.progress(done) == Flow::Continue;
-            ready.system.keep_kernel(&mut progress)?;
-        }
+        let ready = prepared.assemble(&plans, Kept::IfItFits, watcher)?;
         run_groups(&ready, all, watcher)
     })
 }
@@ -76,7 +71,7 @@ fn run_groups<T: Scalar>(
         // All that draw the blocks of the next one.
         let blocks = |i: usize| {
             (
-                all[i].method == solve::Method::Exact,
+                !all[i].method.draws_blocks(),
                 all[i].block_size,
                 all[i].seed,
             )
@@ -112,7 +107,7 @@ fn run_groups<T: Scalar>(
 fn report<T: Scalar>(ready: &Ready<T>, config: Effective, ended: Ended<T>) -> Result<Report> {
     let (solution, test) = ended;
     let classes = matches!(ready.outputs, Outputs::Classes { .. });
-    let mut report = Report::new(&solution, config, classes, ready.shape, ready.memory.bytes);
+    let mut report = Report::new(&solution, config, classes, ready);
     if let Some(mut test) = test {
         if !test.is_fresh() {
             test.evaluate(&ready.system, &solution.weights);

@@ -40,6 +40,8 @@ pub struct Config {
     pub method: Option<Method>,
     /// J, the indices of a block.
     pub block_size: Option<usize>,
+    /// Rank of the preconditioner of `pcg`.
+    pub rank: Option<usize>,
     /// Most iterations.
     pub iterations: Option<usize>,
     /// Most seconds.
@@ -92,6 +94,9 @@ pub struct Effective {
     pub method: Method,
     /// J
     pub block_size: usize,
+    /// Rank of the preconditioner of `pcg`, if it was given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rank: Option<usize>,
     /// Most iterations.
     pub iterations: usize,
     /// Most seconds.
@@ -217,6 +222,7 @@ impl Config {
             c: self.c.unwrap_or(if image { 1e4 } else { 10.0 }),
             method,
             block_size,
+            rank: self.rank,
             iterations,
             time: self.time,
             tolerance: self.tolerance.unwrap_or(1e-4),
@@ -271,6 +277,8 @@ impl Effective {
             block_size: self.block_size,
             seed: self.seed,
             averages: self.averages,
+            rank: self.rank,
+            tolerance: self.tolerance,
         }
     }
 

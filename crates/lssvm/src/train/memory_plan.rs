@@ -4,7 +4,7 @@ use super::Effective;
 use crate::kernel::KernelName;
 use crate::linalg::{Matrix, Scalar};
 use crate::solve::{Method, Plan};
-use crate::system::{Cross, Store};
+use crate::system::{Cross, Format, Store};
 use crate::{Error, Result};
 
 /// What will be kept in memory, worked out before anything large is allocated.
@@ -13,8 +13,8 @@ pub(super) struct MemoryPlan {
     /// Whether Ω(validation rows, training rows) and Ω(test rows, ...) are kept.
     pub(super) stored: [bool; 2],
     pub(super) follow_every: usize,
-    /// Whether Ω of the training rows is kept.
-    pub(super) kernel: bool,
+    /// How Ω of the training rows is kept, if it is.
+    pub(super) kernel: Option<Format>,
 }
 
 /// Whether Ω of the training rows may be kept in memory.
@@ -24,6 +24,8 @@ pub(super) enum Kept {
     Recomputed,
     /// If it fits beside all else.
     IfItFits,
+    /// In half precision if it does not fit otherwise.
+    AsItFits,
 }
 
 /// What the program itself takes, buffers of a reader that may still be held,
@@ -65,9 +67,8 @@ impl MemoryPlan {
             });
         }
         // Methods that change all weights follow errors by a full product.
-        let full = [Method::Kaczmarz, Method::KaczmarzMp, Method::Nystrom]
-            .into_iter()
-            .any(any);
+        let few = [Method::Mp, Method::Exact];
+        let full = plans.iter().any(|plan| !few.contains(&plan.method));
         let mut stored = [false; 2];
         let mut follow_every = config.follow;
         for (stored, part) in stored.iter_mut().zip(parts) {
@@ -81,11 +82,14 @@ impl MemoryPlan {
                 }
             }
         }
-        let needed = Store::<T>::bytes(n);
-        let kernel = kept == Kept::IfItFits && bytes + needed <= config.budget.0;
-        if kernel {
-            bytes += needed;
-        }
+        let formats = match kept {
+            Kept::Recomputed => &[][..],
+            Kept::IfItFits => &[Format::Full],
+            Kept::AsItFits => &[Format::Full, Format::Half],
+        };
+        let fits = |format: &&Format| bytes + Store::<T>::bytes(n, **format) <= config.budget.0;
+        let kernel = formats.iter().find(fits).copied();
+        bytes += kernel.map_or(0, |format| Store::<T>::bytes(n, format));
         Ok(Self {
             bytes,
             stored,

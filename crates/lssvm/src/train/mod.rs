@@ -66,7 +66,11 @@ pub fn fit<T: Scalar>(
     let prepared = Prepared::new(data, config)?;
     in_pool(prepared.config.threads, || {
         let plans = [prepared.config.plan()];
-        let ready = prepared.assemble(&plans, Kept::Recomputed, watcher)?;
+        let kept = match prepared.config.method.wants_kernel() {
+            true => Kept::AsItFits,
+            false => Kept::Recomputed,
+        };
+        let ready = prepared.assemble(&plans, kept, watcher)?;
         solve_one(ready, watcher)
     })
 }
@@ -82,7 +86,7 @@ fn solve_one<T: Scalar>(
     mut ready: Ready<T>,
     watcher: &mut dyn Watcher,
 ) -> Result<(Model<T>, Report)> {
-    let config = ready.config;
+    let config = ready.config.clone();
     let classes = matches!(ready.outputs, Outputs::Classes { .. });
     let solution = solve::run(
         &ready.system,
@@ -93,7 +97,7 @@ fn solve_one<T: Scalar>(
         ready.memory.follow_every,
         &mut Relay(watcher),
     )?;
-    let mut report = Report::new(&solution, config, classes, ready.shape, ready.memory.bytes);
+    let mut report = Report::new(&solution, config, classes, &ready);
     report.seconds = ready.start.elapsed().as_secs_f64();
     let evaluate = |followed: &mut Option<Followed<T>>| {
         let followed = followed.as_mut();
@@ -109,9 +113,16 @@ fn solve_one<T: Scalar>(
     report.test = evaluate(&mut ready.test)?;
     report.validation = evaluate(&mut ready.validation)?;
     report.peak_memory_bytes = memory::peak();
+    let (mut support, mut weights) = (ready.system.into_samples(), solution.weights.rows);
+    if let Some(order) = ready.order {
+        // A model has its rows in the order of the data.
+        let mut back = vec![0; order.len()];
+        order.iter().enumerate().for_each(|(i, &row)| back[row] = i);
+        (support, weights) = (support.select(&back), weights.select_rows(&back));
+    }
     let model = Model::new(ModelParts {
-        support: ready.system.into_samples(),
-        weights: solution.weights.rows,
+        support,
+        weights,
         bias: solution.weights.bias,
         description: Description {
             kernel: ready.kernel,

@@ -12,9 +12,9 @@ use crate::kernel::Kernel;
 use crate::linalg::{Matrix, Scalar};
 use crate::model::{Input, Outputs};
 use crate::preprocess::Pipeline;
-use crate::solve::{Followed, Plan, Truth};
+use crate::solve::{Flow, Followed, Phase, Phases, Plan, Truth};
 use crate::system::System;
-use crate::{Error, Result};
+use crate::{Error, Result, random};
 
 /// Everything decided and checked, nothing computed.
 pub(super) struct Prepared<T: Scalar> {
@@ -136,6 +136,18 @@ impl<T: Scalar> Prepared<T> {
             .preprocess
             .fit(self.data.train.features, self.input.image)?;
         let kernel = config.kernel_spec().resolve(&x)?;
+        let order = plans
+            .iter()
+            .any(|plan| plan.method.wants_kernel())
+            .then(|| {
+                let mut order: Vec<usize> = (0..n).collect();
+                random::shuffle(&mut random::rng(config.seed), &mut order);
+                order
+            });
+        let (x, targets) = match &order {
+            Some(order) => (x.select_rows(order), self.targets.select_rows(order)),
+            None => (x, self.targets),
+        };
         let transformed = |part: Option<Dataset<T>>| {
             part.map(|part| pipeline.transform(part.features))
                 .transpose()
@@ -146,7 +158,14 @@ impl<T: Scalar> Prepared<T> {
         let shape = [n, x.cols(), k];
         let memory = MemoryPlan::new(&config, plans, kept, shape, [&validation, &test])?;
         watcher.begin(&config, shape, memory.bytes);
-        let system = System::new(x, self.targets, kernel, config.c)?;
+        let mut system = System::new(x, targets, kernel, config.c)?;
+        let mut phases = Phases::default();
+        if let Some(format) = memory.kernel {
+            let flops = system.kernel_flops(0.5 * (n * n) as f64);
+            phases.time(Phase::Kernel, flops, || {
+                system.keep_kernel(format, &mut |done| watcher.progress(done) == Flow::Continue)
+            })?;
+        }
         let followed = |rows: Option<Matrix<T>>, truth: Option<Truth>, stored: bool| {
             let pair = rows.zip(truth);
             pair.map(|(rows, truth)| Followed::new(&system, rows, truth, stored))
@@ -156,6 +175,8 @@ impl<T: Scalar> Prepared<T> {
             test: followed(test, self.test_truth, memory.stored[1]),
             config,
             shape,
+            order,
+            phases,
             kernel,
             pipeline,
             system,
@@ -172,6 +193,10 @@ pub(super) struct Ready<T: Scalar> {
     pub(super) config: Effective,
     /// Training rows, features after preprocessing, and outputs.
     pub(super) shape: [usize; 3],
+    /// Where row i of the system is in the data, if the rows were shuffled.
+    pub(super) order: Option<Vec<usize>>,
+    /// Where the time went so far.
+    pub(super) phases: Phases,
     pub(super) kernel: Kernel,
     pub(super) pipeline: Pipeline,
     pub(super) system: System<T>,

@@ -3,10 +3,12 @@
 use serde::{Serialize, Serializer};
 
 use super::Effective;
+use super::prepare::Ready;
 use crate::linalg::{Matrix, Scalar};
 use crate::metrics::{ClassScores, Confusion, RegressionScores};
 use crate::model::argmax;
 use crate::solve::{Iteration, PhaseReport, Solution, Stopped, Truth};
+use crate::system::Format;
 use crate::{Error, Result};
 
 /// How well scores agree with the truth.
@@ -144,6 +146,8 @@ pub struct Report {
     pub history: Vec<HistoryLine>,
     /// Memory the run was expected to need at most, in bytes.
     pub planned_memory_bytes: u64,
+    /// How the kernel matrix was kept in memory, if it was.
+    pub kernel_kept: Option<Format>,
     /// The most memory the process ever held, in bytes.
     pub peak_memory_bytes: Option<u64>,
     /// Training rows, features after preprocessing, and outputs.
@@ -178,9 +182,10 @@ impl Report {
         solution: &Solution<T>,
         config: Effective,
         classes: bool,
-        shape: [usize; 3],
-        planned_memory_bytes: u64,
+        ready: &Ready<T>,
     ) -> Self {
+        let mut phases = ready.phases.clone();
+        phases.add(&solution.phases);
         Self {
             test: None,
             validation: None,
@@ -191,15 +196,16 @@ impl Report {
             relative_residual: solution.residual.map(|r| r.relative),
             relative_residual_exact: solution.residual.is_some_and(|r| r.exact),
             jitter: solution.jitter,
-            phases: solution.phases.clone(),
+            phases: phases.report(),
             history: solution
                 .history
                 .iter()
                 .map(|i| HistoryLine::new(i, classes))
                 .collect(),
-            planned_memory_bytes,
+            planned_memory_bytes: ready.memory.bytes,
+            kernel_kept: ready.memory.kernel,
             peak_memory_bytes: None,
-            shape,
+            shape: ready.shape,
             config,
         }
     }

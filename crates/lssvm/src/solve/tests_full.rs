@@ -1,0 +1,157 @@
+//! The methods on all of Ω+λI, with every store and several thread counts, against
+//! the exact solution in `f64`.
+
+use super::*;
+use crate::kernel::Kernel;
+use crate::system::tests::problem;
+use crate::system::{Format, TILE};
+
+const STORES: [Option<Format>; 3] = [None, Some(Format::Full), Some(Format::Half)];
+const METHODS: [Method; 2] = [Method::Pcg, Method::GaussSeidel];
+
+fn solve<T: Scalar>(
+    system: &System<T>,
+    method: Method,
+    rank: usize,
+    tolerance: f64,
+) -> Solution<T> {
+    let plan = Plan {
+        method,
+        block_size: TILE,
+        seed: 3,
+        averages: 1,
+        rank: Some(rank.min(system.n())),
+        tolerance,
+    };
+    let limits = Limits {
+        iterations: 400,
+        seconds: None,
+        tolerance,
+        patience: None,
+    };
+    run(system, &plan, &limits, &mut None, &mut None, 0, &mut Silent).unwrap()
+}
+
+/// A system with this store, and its exact solution in `f64`.
+fn system<T: Scalar>(n: usize, k: usize, kept: Option<Format>) -> (System<T>, Bordered<f64>) {
+    let kernel = Kernel::Rbf { gamma: 0.8 };
+    let exact = solve(
+        &problem::<f64>(n, 3, k, kernel, 20.0),
+        Method::Exact,
+        1,
+        0.0,
+    );
+    let mut system = problem::<T>(n, 3, k, kernel, 20.0);
+    if let Some(format) = kept {
+        system.keep_kernel(format, &mut |_| true).unwrap();
+    }
+    (system, exact.weights)
+}
+
+fn distance<T: Scalar>(a: &Bordered<T>, b: &Bordered<f64>) -> f64 {
+    let (mut part, mut whole) = (0.0, 0.0);
+    for i in 0..=b.rows.rows() {
+        for (a, b) in a.row(i).iter().zip(b.row(i)) {
+            part += (a.to_f64() - b).powi(2);
+            whole += b * b;
+        }
+    }
+    (part / whole).sqrt()
+}
+
+#[test]
+fn every_method_and_store_reaches_the_exact_solution() {
+    // Fewer rows than a tile, a tile, and tiles with a rest; one output and many.
+    for (n, k) in [(1, 1), (40, 1), (TILE, 3), (2 * TILE + 301, 12)] {
+        for kept in STORES {
+            let (system, exact) = system::<f64>(n, k, kept);
+            // Half precision moves the matrix itself: by 2⁻¹² of its values.
+            let tolerance = match kept {
+                Some(Format::Half) => 0.05,
+                _ => 1e-6,
+            };
+            for method in METHODS {
+                let solution = solve(&system, method, 60, 1e-9);
+                let found = distance(&solution.weights, &exact);
+                assert!(
+                    found < tolerance,
+                    "{method}, n = {n}, {kept:?}: {found:.1e}"
+                );
+                assert_eq!(solution.stopped, Stopped::Tolerance, "{method} {kept:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn single_precision_is_enough_for_a_small_residual() {
+    let n = TILE + 200;
+    let (system, exact) = system::<f32>(n, 3, Some(Format::Full));
+    for method in METHODS {
+        let solution = solve(&system, method, 100, 1e-5);
+        let residual = solution.residual.unwrap();
+        assert!(
+            residual.exact && residual.relative < 2e-5,
+            "{method}: {residual:?}"
+        );
+        // The certificate, against a computation of its own in f64.
+        let plain = problem::<f64>(n, 3, 3, Kernel::Rbf { gamma: 0.8 }, 20.0);
+        let weights = Bordered {
+            bias: solution.weights.bias.iter().map(|b| b.to_f64()).collect(),
+            rows: solution.weights.rows.cast(),
+        };
+        let true_residual = plain.relative_residual(&weights);
+        assert!((true_residual - residual.relative).abs() < 1e-5, "{method}");
+        assert!(distance(&solution.weights, &exact) < 1e-3, "{method}");
+    }
+}
+
+#[test]
+fn the_number_of_threads_changes_rounding_only() {
+    let (system, _) = system::<f64>(TILE + 77, 2, Some(Format::Full));
+    for method in METHODS {
+        let with = |threads: usize| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+            pool.unwrap().install(|| solve(&system, method, 50, 1e-8))
+        };
+        let (one, two, again, five) = (with(1), with(2), with(2), with(5));
+        assert_eq!(two.weights, again.weights, "{method}: the same bits twice");
+        for other in [one, five] {
+            let found = distance(&other.weights, &two.weights);
+            assert!(found < 1e-7, "{method}: {found:.1e}");
+        }
+    }
+}
+
+#[test]
+fn duplicate_rows_and_low_rank_are_solved() {
+    // A linear kernel of three features: Ω has rank 3, and more columns were asked
+    // for than it has.
+    for kept in STORES {
+        let kernel = Kernel::Linear;
+        let mut system = problem::<f64>(300, 3, 2, kernel, 5.0);
+        let exact = solve(&system, Method::Exact, 1, 0.0).weights;
+        if let Some(format) = kept {
+            system.keep_kernel(format, &mut |_| true).unwrap();
+        }
+        let tolerance = if kept == Some(Format::Half) {
+            0.1
+        } else {
+            1e-5
+        };
+        for method in METHODS {
+            let solution = solve(&system, method, 150, 1e-8);
+            let found = distance(&solution.weights, &exact);
+            assert!(found < tolerance, "{method} {kept:?}: {found:.1e}");
+        }
+    }
+}
+
+#[test]
+fn the_rank_grows_with_the_data_and_stays_below_them() {
+    assert_eq!(rank_for(60_000, 784), 3067);
+    assert!(rank_for(50_000, 3072) > 5000);
+    for n in [1, 5, 99, 100, 1000] {
+        assert!((1..=n).contains(&rank_for(n, 10)));
+    }
+}

@@ -1,0 +1,389 @@
+//! S = Ω+λI as an operator: products, blocks of rows, leading columns.
+//!
+//! S is positive definite where Θ is not; solvers that work on it solve
+//! S [A ν] = [Y 1] and get the bias from the last column. Ω is read from the
+//! store if it is kept, and else computed again, each tile of the lower half once:
+//!
+//! ```text
+//!     tile (r, c):   out_r += T · V_c,   and   out_c += Tᵀ · V_r   if r ≠ c
+//! ```
+//!
+//! Sums over the columns of a tile are taken in the precision of the values, sums
+//! over tiles in `f64`. The order of all sums depends on the shape and the number
+//! of threads alone: equal runs give equal bits.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use super::System;
+use super::store::{PANEL, TILE, extent};
+use crate::kernel::FillBlock;
+use crate::linalg::{MatMut, MatRef, Matrix, Scalar, skinny};
+
+/// Rows of a tile that is computed and forgotten; tall enough for the speed of
+/// the matrix product.
+const COMPUTED_ROWS: usize = 256;
+
+/// Parts of a product for each thread, so that all end together, and the fewest.
+const PARTS_PER_THREAD: usize = 4;
+const FEWEST_PARTS: usize = 8;
+
+impl<T: Scalar> System<T> {
+    /// Rows of tiles in S.
+    pub fn tile_rows(&self) -> usize {
+        self.n().div_ceil(TILE)
+    }
+
+    /// Training rows that a range of tile rows covers.
+    pub fn rows_of_tiles(&self, tiles: &Range<usize>) -> Range<usize> {
+        let n = self.n();
+        (tiles.start * TILE).min(n)..(tiles.end * TILE).min(n)
+    }
+
+    /// Shows tile (`row`, `column`), `row` ≥ `column`, of Ω in panels of a few
+    /// rows, with the place of the first in the tile.
+    fn panels(
+        &self,
+        (row, column): (usize, usize),
+        scratch: &mut Vec<T>,
+        show: &mut dyn FnMut(usize, MatRef<'_, T>),
+    ) {
+        if let Some(store) = &self.store {
+            return store.panels((row, column), PANEL, scratch, show);
+        }
+        let (rows, columns) = (extent(row, self.n()), extent(column, self.n()));
+        let z = self.samples.range(columns.start, columns.end);
+        for top in rows.clone().step_by(COMPUTED_ROWS) {
+            let bottom = (top + COMPUTED_ROWS).min(rows.end);
+            scratch.resize((bottom - top) * columns.len(), T::ZERO);
+            let panel = MatMut::new(bottom - top, columns.len(), scratch);
+            let x = self.samples.range(top, bottom);
+            self.kernel.fill(panel, x, z);
+            let panel = MatRef::new(bottom - top, columns.len(), scratch);
+            show(top - rows.start, panel);
+        }
+    }
+
+    /// S · V, summed in `f64`.
+    pub fn shifted_product(&self, v: &Matrix<T>) -> Matrix<f64> {
+        let (n, k) = (self.n(), v.cols());
+        assert_eq!(v.rows(), n);
+        let transposed = skinny::transpose_scaled(v.view(), T::ONE);
+        let parts = equal_parts(
+            self.tile_rows(),
+            (PARTS_PER_THREAD * rayon::current_num_threads()).max(FEWEST_PARTS),
+        );
+        let partial: Vec<Matrix<f64>> = parts
+            .into_par_iter()
+            .map(|part| self.product_of_part(part, v, &transposed))
+            .collect();
+        let mut out = Matrix::from_fn(n, k, |i, c| self.lambda * v.get(i, c).to_f64());
+        for part in partial {
+            let pairs = out.values_mut().iter_mut().zip(part.values());
+            pairs.for_each(|(out, &p)| *out += p);
+        }
+        out
+    }
+
+    /// What the tiles of some tile rows contribute to Ω · V: rows 0 to the last
+    /// that they cover.
+    fn product_of_part(
+        &self,
+        part: Range<usize>,
+        v: &Matrix<T>,
+        transposed: &Matrix<T>,
+    ) -> Matrix<f64> {
+        let k = v.cols();
+        let mut out = Matrix::<f64>::zeros(self.rows_of_tiles(&part).end, k);
+        let (mut scratch, mut own, mut mirrored) = (Vec::new(), Vec::new(), Vec::new());
+        for row in part {
+            let rows = extent(row, self.n());
+            for column in 0..=row {
+                let columns = extent(column, self.n());
+                let v_t = transposed.view().col_range(columns.start, columns.end);
+                own.clear();
+                own.resize(rows.len() * k, T::ZERO);
+                mirrored.clear();
+                mirrored.resize(k * columns.len(), T::ZERO);
+                self.panels((row, column), &mut scratch, &mut |top, panel| {
+                    let bottom = top + panel.rows();
+                    let here = MatMut::new(panel.rows(), k, &mut own[top * k..bottom * k]);
+                    skinny::add_product_of_transposed(here, panel, v_t);
+                    if row != column {
+                        let v = v.row_range(rows.start + top, rows.start + bottom);
+                        skinny::add_transposed_product(&mut mirrored, panel, v);
+                    }
+                });
+                add(&mut out.values_mut()[rows.start * k..], &own);
+                if row != column {
+                    let out = &mut out.values_mut()[columns.start * k..columns.end * k];
+                    add_transposed(out, &mirrored, k);
+                }
+            }
+        }
+        out
+    }
+
+    /// `r −= S[:, rows of these tiles] · change`
+    pub fn subtract_columns(&self, r: &mut Matrix<T>, tiles: &Range<usize>, change: &Matrix<T>) {
+        let k = r.cols();
+        let within = self.rows_of_tiles(tiles);
+        assert_eq!((change.rows(), change.cols()), (within.len(), k));
+        let negative = skinny::transpose_scaled(change.view(), -T::ONE);
+        r.values_mut()
+            .par_chunks_mut(TILE * k)
+            .enumerate()
+            .for_each_init(
+                || (Vec::new(), Vec::new()),
+                |(scratch, sums), (other, r)| {
+                    for tile in tiles.clone() {
+                        let rows = extent(tile, self.n());
+                        let place = rows.start - within.start..rows.end - within.start;
+                        if other >= tile {
+                            let change = negative.view().col_range(place.start, place.end);
+                            self.panels((other, tile), scratch, &mut |top, panel| {
+                                let r = &mut r[top * k..(top + panel.rows()) * k];
+                                let r = MatMut::new(panel.rows(), k, r);
+                                skinny::add_product_of_transposed(r, panel, change);
+                            });
+                        } else {
+                            sums.clear();
+                            sums.resize(r.len(), T::ZERO);
+                            self.panels((tile, other), scratch, &mut |top, panel| {
+                                let start = place.start + top;
+                                let change = change.row_range(start, start + panel.rows());
+                                skinny::add_transposed_product(sums, panel, change);
+                            });
+                            let width = r.len() / k;
+                            for (i, r) in r.chunks_exact_mut(k).enumerate() {
+                                for (c, r) in r.iter_mut().enumerate() {
+                                    *r -= sums[c * width + i];
+                                }
+                            }
+                        }
+                    }
+                },
+            );
+        let lambda = T::from_f64(self.lambda);
+        let own = &mut r.values_mut()[within.start * k..within.end * k];
+        for (r, &c) in own.iter_mut().zip(change.values()) {
+            *r -= lambda * c;
+        }
+    }
+
+    /// S[rows of these tiles, the same rows], both triangles.
+    pub fn shifted_block(&self, tiles: &Range<usize>) -> Matrix<T> {
+        let within = self.rows_of_tiles(tiles);
+        let size = within.len();
+        let mut out = Matrix::zeros(size, size);
+        let mut scratch = Vec::new();
+        for row in tiles.clone() {
+            for column in tiles.start..=row {
+                let left = column * TILE - within.start;
+                let first = row * TILE - within.start;
+                self.panels((row, column), &mut scratch, &mut |top, panel| {
+                    for i in 0..panel.rows() {
+                        let values = panel.row(i);
+                        let out = out.row_mut(first + top + i);
+                        out[left..left + values.len()].copy_from_slice(values);
+                    }
+                });
+            }
+        }
+        crate::linalg::factor::mirror_lower(&mut out);
+        let lambda = T::from_f64(self.lambda);
+        let diagonal = out.values_mut().iter_mut().step_by(size + 1);
+        diagonal.for_each(|v| *v += lambda);
+        out
+    }
+
+    /// Ω[:, first `columns`], N × `columns`.
+    pub fn leading_columns(&self, columns: usize) -> Matrix<T> {
+        let n = self.n();
+        assert!(columns <= n);
+        let mut out = Matrix::zeros(n, columns);
+        if columns == 0 {
+            return out;
+        }
+        let tiles = columns.div_ceil(TILE);
+        out.values_mut()
+            .par_chunks_mut(TILE * columns)
+            .enumerate()
+            .for_each_init(Vec::new, |scratch, (row, out)| {
+                for column in 0..tiles {
+                    let left = column * TILE;
+                    let width = (columns - left).min(TILE);
+                    if column <= row {
+                        self.panels((row, column), scratch, &mut |top, panel| {
+                            for i in 0..panel.rows() {
+                                let out = &mut out[(top + i) * columns + left..][..width];
+                                out.copy_from_slice(&panel.row(i)[..width]);
+                            }
+                        });
+                    } else {
+                        self.panels((column, row), scratch, &mut |top, panel| {
+                            for j in 0..panel.rows().min(width.saturating_sub(top)) {
+                                let values = panel.row(j);
+                                for (out, &v) in out.chunks_exact_mut(columns).zip(values) {
+                                    out[left + top + j] = v;
+                                }
+                            }
+                        });
+                    }
+                }
+            });
+        out
+    }
+
+    /// ‖z − (ΘW)_k‖ / ‖z‖ for each output k, z its column of Z, with sums in
+    /// `f64`; Ω as it is kept, or computed again.
+    pub fn relative_residuals(&self, w: &super::Bordered<T>) -> Vec<f64> {
+        let product = self.shifted_product(&w.rows);
+        let output = |k: usize| {
+            let (mut squares, mut sum, mut scale) = (0.0, 0.0, 0.0);
+            for i in 0..self.n() {
+                let target = self.targets.get(i, k).to_f64();
+                squares += (target - product.get(i, k) - w.bias[k].to_f64()).powi(2);
+                scale += target * target;
+                sum += w.rows.get(i, k).to_f64();
+            }
+            super::relative((squares + sum * sum).sqrt(), f64::sqrt(scale))
+        };
+        (0..self.outputs()).map(output).collect()
+    }
+}
+
+/// Cuts tile rows 0 to `rows`, of which row r has r + 1 tiles, into at most
+/// `parts` ranges of about as many tiles.
+fn equal_parts(rows: usize, parts: usize) -> Vec<Range<usize>> {
+    let bound = |part: usize| {
+        let share = (part as f64 / parts as f64).sqrt();
+        (rows as f64 * share).round() as usize
+    };
+    let ranges = (0..parts).map(|part| bound(part)..bound(part + 1));
+    ranges.filter(|range| !range.is_empty()).collect()
+}
+
+fn add<T: Scalar>(out: &mut [f64], values: &[T]) {
+    for (out, v) in out.iter_mut().zip(values) {
+        *out += v.to_f64();
+    }
+}
+
+/// `out += sumsᵀ`, for sums of `k` rows.
+fn add_transposed<T: Scalar>(out: &mut [f64], sums: &[T], k: usize) {
+    let width = sums.len() / k.max(1);
+    for (i, out) in out.chunks_exact_mut(k).enumerate() {
+        for (c, out) in out.iter_mut().enumerate() {
+            *out += sums[c * width + i].to_f64();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::Kernel;
+    use crate::system::tests::{problem, theta};
+    use crate::system::{Bordered, Format};
+
+    #[test]
+    fn products_and_blocks_are_those_of_the_matrix() {
+        // Less than a tile, one, and three with a rest.
+        for n in [3, TILE, 2 * TILE + 77] {
+            for kept in [None, Some(Format::Full), Some(Format::Half)] {
+                let mut system = problem::<f64>(n, 3, 2, Kernel::Rbf { gamma: 0.5 }, 4.0);
+                if let Some(format) = kept {
+                    system.keep_kernel(format, &mut |_| true).unwrap();
+                }
+                check(
+                    &system,
+                    if kept == Some(Format::Half) {
+                        1e-3
+                    } else {
+                        1e-11
+                    },
+                );
+            }
+        }
+    }
+
+    fn check(system: &System<f64>, tolerance: f64) {
+        let n = system.n();
+        let theta = theta(system);
+        let s = |i: usize, j: usize| theta.get(i + 1, j + 1);
+        let near = |a: f64, b: f64, what: &str| {
+            assert!(
+                (a - b).abs() <= tolerance * b.abs().max(1.0),
+                "{what}: {a}, {b}"
+            );
+        };
+        let v = Matrix::from_fn(n, 5, |i, c| ((i * 3 + c) as f64 * 0.7).sin() / n as f64);
+        let product = system.shifted_product(&v);
+        let last = system.tile_rows();
+        let tiles = last.saturating_sub(2)..last;
+        let within = system.rows_of_tiles(&tiles);
+        let change = Matrix::from_fn(within.len(), 5, |i, c| v.get(within.start + i, c));
+        let mut r = v.clone();
+        system.subtract_columns(&mut r, &tiles, &change);
+        let block = system.shifted_block(&tiles);
+        let columns = (n / 2).max(1);
+        let leading = system.leading_columns(columns);
+        for i in (0..n).step_by(41) {
+            for c in 0..5 {
+                let plain: f64 = (0..n).map(|j| s(i, j) * v.get(j, c)).sum();
+                near(product.get(i, c), plain, "product");
+                let plain: f64 = within.clone().map(|j| s(i, j) * v.get(j, c)).sum();
+                near(r.get(i, c), v.get(i, c) - plain, "columns");
+            }
+            for j in (0..columns).step_by(17) {
+                let shift = if i == j { system.lambda() } else { 0.0 };
+                near(leading.get(i, j), s(i, j) - shift, "leading");
+            }
+        }
+        for i in (0..within.len()).step_by(29) {
+            for j in (0..within.len()).step_by(31) {
+                let plain = s(within.start + i, within.start + j);
+                near(block.get(i, j), plain, "block");
+            }
+        }
+        let w = Bordered {
+            bias: vec![0.5, -1.0],
+            rows: Matrix::from_fn(n, 2, |i, c| v.get(i, c)),
+        };
+        let all = system.relative_residuals(&w);
+        let squares: f64 = all
+            .iter()
+            .enumerate()
+            .map(|(k, r)| {
+                let column = (0..n).map(|i| system.targets().get(i, k).powi(2));
+                r * r * column.sum::<f64>()
+            })
+            .sum();
+        let scale = system.targets().frobenius_norm();
+        near(
+            squares.sqrt() / scale,
+            system.relative_residual(&w),
+            "residual",
+        );
+    }
+
+    #[test]
+    fn the_same_bits_twice() {
+        let mut system = problem::<f32>(TILE + 300, 3, 2, Kernel::Rbf { gamma: 0.5 }, 4.0);
+        system.keep_kernel(Format::Full, &mut |_| true).unwrap();
+        let v = Matrix::from_fn(system.n(), 3, |i, c| ((i + c) as f32).cos());
+        assert_eq!(system.shifted_product(&v), system.shifted_product(&v));
+    }
+
+    #[test]
+    fn parts_are_about_equal() {
+        for (rows, parts) in [(1, 8), (5, 8), (59, 8), (59, 1)] {
+            let ranges = equal_parts(rows, parts);
+            assert_eq!(ranges[0].start, 0);
+            assert_eq!(ranges.last().unwrap().end, rows);
+            assert!(ranges.windows(2).all(|pair| pair[0].end == pair[1].start));
+        }
+    }
+}
