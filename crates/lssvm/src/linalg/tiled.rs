@@ -10,8 +10,8 @@
 //! beside L in a square buffer, is that a matrix that is not positive definite
 //! must be computed again for a try with a larger shift.
 //!
-//! Factoring costs N³/3 multiplications and additions each in products of whole
-//! tiles (Buttari, Langou, Kurzak, Dongarra, "A class of parallel tiled linear
+//! Factoring costs N³/3 operations, nearly all in products of whole tiles
+//! (Buttari, Langou, Kurzak, Dongarra, "A class of parallel tiled linear
 //! algebra algorithms for multicore architectures", 2009); a solve reads L twice
 //! and runs at the speed of memory.
 
@@ -27,8 +27,9 @@ use super::skinny::{add_product_of_transposed, transpose_scaled, transposed_prod
 use super::{MatMut, MatRef, Matrix, Output, Parallel, Scalar, sum_of_squares};
 use crate::{Error, Result};
 
-/// Columns of L⁻¹ that one task computes: n × 128 values a thread, 31 MB for
-/// n = 60,000 in `f32`, and wide enough for the speed of the matrix product.
+/// Columns of L⁻¹ that one task computes. A thread holds n × 128 values, 31 MB
+/// for n = 60,000 in `f32`, and uses each value of L that it reads 128 times,
+/// so that memory does not set the pace.
 const INVERSE_COLUMNS: usize = 128;
 
 /// `A + shift·I = L Lᵀ`, as tiles.
@@ -53,7 +54,8 @@ impl<T: Scalar> TiledCholesky<T> {
     ///
     /// `progress` is told the share of the work done, from 0 to 1, between any
     /// two operations on tiles, and may return false to give up, which ends in
-    /// [`Error::Interrupted`]. The factor does not depend on the number of
+    /// [`Error::Interrupted`]. It must not wait for the pool, whose threads may
+    /// be waiting for a tile that the calling thread holds. The factor does not depend on the number of
     /// threads, to the last bit.
     ///
     /// # Panics

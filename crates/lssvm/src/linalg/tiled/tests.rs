@@ -151,6 +151,19 @@ fn any_number_of_threads_gives_the_same_bits() {
 }
 
 #[test]
+fn two_factorisations_share_a_pool() {
+    let a = symmetric::<f64>(60, 60.0);
+    for threads in [1, 2, 5] {
+        on_threads(threads, || {
+            for _ in 0..20 {
+                let (x, y) = rayon::join(|| factor(&a, 4, 0.0), || factor(&a, 4, 0.0));
+                assert!(x.unwrap().into_tiles() == y.unwrap().into_tiles());
+            }
+        });
+    }
+}
+
+#[test]
 fn a_matrix_that_is_not_positive_definite_is_answered() {
     for threads in [1, 2, 5] {
         for tile in TILES {
