@@ -83,6 +83,14 @@ pub trait Backend: Sized {
         alpha: Self,
         parallel: Parallel,
     );
+    /// Upper triangle of `out (+)= alpha · a · aᵀ`; the rest is left alone.
+    fn syrk_nt_upper(
+        out: MatMut<'_, Self>,
+        output: Output,
+        a: MatRef<'_, Self>,
+        alpha: Self,
+        parallel: Parallel,
+    );
     /// Solves `uᵀ · x = b` in place; `u` is upper triangular.
     fn solve_upper_transposed(u: MatRef<'_, Self>, b: MatMut<'_, Self>, parallel: Parallel);
     /// Solves `u · x = b` in place; `u` is upper triangular.
@@ -107,6 +115,29 @@ pub(super) fn faer_mut<'a, T: Scalar>(a: &'a mut MatMut<'_, T>) -> faer::MatMut<
     // strides, checks the bounds of the right matrix, and writes outside them.
     faer::MatMut::from_column_major_slice_with_stride_mut(a.values_mut(), cols, rows, stride)
         .transpose_mut()
+}
+
+/// Upper triangle of `out (+)= alpha · a · aᵀ`.
+fn faer_syrk<T: Scalar + faer::traits::ComplexField>(
+    out: faer::MatMut<'_, T>,
+    output: Output,
+    a: faer::MatRef<'_, T>,
+    alpha: T,
+    parallel: Parallel,
+) {
+    // Transposed, so that faer writes the lower triangle of a column-major
+    // matrix; the product is its own transpose.
+    triangular::matmul(
+        out.transpose_mut(),
+        BlockStructure::TriangularLower,
+        output.into(),
+        a,
+        BlockStructure::Rectangular,
+        a.transpose(),
+        BlockStructure::Rectangular,
+        alpha,
+        parallel.into(),
+    );
 }
 
 macro_rules! backend {
@@ -157,19 +188,23 @@ macro_rules! backend {
                 alpha: $t,
                 parallel: Parallel,
             ) {
-                // Transposed, so that faer writes the lower triangle of a
-                // column-major matrix.
-                triangular::matmul(
-                    faer_mut(&mut out).transpose_mut(),
-                    BlockStructure::TriangularLower,
-                    output.into(),
+                faer_syrk(
+                    faer_mut(&mut out),
+                    output,
                     faer_ref(a).transpose(),
-                    BlockStructure::Rectangular,
-                    faer_ref(a),
-                    BlockStructure::Rectangular,
                     alpha,
-                    parallel.into(),
+                    parallel,
                 );
+            }
+
+            fn syrk_nt_upper(
+                mut out: MatMut<'_, $t>,
+                output: Output,
+                a: MatRef<'_, $t>,
+                alpha: $t,
+                parallel: Parallel,
+            ) {
+                faer_syrk(faer_mut(&mut out), output, faer_ref(a), alpha, parallel);
             }
 
             fn solve_upper_transposed(
@@ -194,6 +229,7 @@ macro_rules! backend {
             }
 
             fn solve_upper_right(u: MatRef<'_, $t>, mut b: MatMut<'_, $t>, parallel: Parallel) {
+                // Transposed, uᵀ · xᵀ = bᵀ: all three column-major to faer.
                 triangular_solve::solve_lower_triangular_in_place(
                     faer_ref(u).transpose(),
                     faer_mut(&mut b).transpose_mut(),
@@ -213,3 +249,52 @@ macro_rules! backend {
 }
 backend!(f32);
 backend!(f64);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::linalg::Matrix;
+
+    /// Wider than the leaves of faer's recursions, and not a multiple of them.
+    const N: usize = 77;
+
+    fn example(rows: usize, cols: usize) -> Matrix<f64> {
+        Matrix::from_fn(rows, cols, |i, j| ((i * 31 + j * 17) % 101) as f64 / 101.0)
+    }
+
+    #[test]
+    fn syrk_nt_writes_the_upper_triangle_alone() {
+        let a = example(N, 20);
+        let mut out = example(N, N);
+        f64::syrk_nt_upper(out.view_mut(), Output::Add, a.view(), -0.5, Parallel::No);
+        let before = example(N, N);
+        for i in 0..N {
+            for j in 0..N {
+                let dot: f64 = a.row(i).iter().zip(a.row(j)).map(|(x, y)| x * y).sum();
+                let change = if i <= j { -0.5 * dot } else { 0.0 };
+                let error = (out.get(i, j) - before.get(i, j) - change).abs();
+                assert!(error < 1e-13, "({i}, {j}): {error:.1e}");
+            }
+        }
+    }
+
+    #[test]
+    fn solve_upper_right_is_undone_by_the_product() {
+        let (rows, b) = (130, example(130, N));
+        let mut u = example(N, N);
+        for i in 0..N {
+            u.set(i, i, N as f64);
+            // Never read: a NaN would show in the result.
+            u.row_mut(i)[..i].fill(f64::NAN);
+        }
+        let mut x = b.clone();
+        f64::solve_upper_right(u.view(), x.view_mut(), Parallel::No);
+        for i in 0..rows {
+            for j in 0..N {
+                let product: f64 = (0..=j).map(|l| x.get(i, l) * u.get(l, j)).sum();
+                let error = (product - b.get(i, j)).abs();
+                assert!(error < 1e-12, "({i}, {j}): {error:.1e}");
+            }
+        }
+    }
+}

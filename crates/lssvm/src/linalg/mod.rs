@@ -3,7 +3,8 @@
 //! Matrices are row-major: a row is a sample. Large products, symmetric rank-k
 //! updates and factorisations go to faer, which only this room names
 //! ([`dense`], [`factor`]); products with a few columns, where libraries are
-//! two to three times off the speed of memory, are our own ([`skinny`]).
+//! two to three times off the speed of memory, are our own ([`skinny`]). A matrix
+//! that fills the memory is factored where it lies, as tiles ([`tiled`]).
 //!
 //! Functions run on the current rayon pool and use all of its threads.
 
@@ -14,8 +15,10 @@ mod matrix;
 mod scalar;
 pub mod simd;
 pub mod skinny;
+pub mod tiled;
 
 pub use dense::{Output, Parallel};
 pub use factor::Cholesky;
 pub use matrix::{MatMut, MatRef, Matrix, sum_of_squares};
 pub use scalar::{Precision, Scalar};
+pub use tiled::TiledCholesky;
