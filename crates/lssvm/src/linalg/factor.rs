@@ -72,20 +72,7 @@ impl<T: Scalar> Cholesky<T> {
                     jitter,
                 });
             }
-            // An all-zero matrix has mean 0; any positive unit serves it.
-            let unit = if mean > 0.0 { mean } else { 1.0 };
-            jitter = if jitter == 0.0 {
-                FIRST_JITTER * T::EPSILON * unit
-            } else {
-                jitter * JITTER_GROWTH
-            };
-            if jitter > LARGEST_JITTER * unit {
-                return Err(Error::Numeric(format!(
-                    "a block of {n} rows is not positive definite, even with {jitter:.1e} added \
-                     to its diagonal; use a positive definite kernel, a smaller c or a smaller \
-                     block size"
-                )));
-            }
+            jitter = more_jitter::<T>(jitter, mean, n)?;
             restore_upper(&mut a, &diagonal, jitter);
         }
     }
@@ -115,6 +102,24 @@ impl<T: Scalar> Cholesky<T> {
     pub fn into_buffer(self) -> Matrix<T> {
         self.buffer
     }
+}
+
+/// What to add to the diagonal of a matrix of `n` rows, with this mean on its
+/// diagonal, after so much was not enough.
+pub fn more_jitter<T: Scalar>(before: f64, mean: f64, n: usize) -> Result<f64> {
+    // An all-zero matrix has mean 0; any positive unit serves it.
+    let unit = if mean > 0.0 { mean } else { 1.0 };
+    let jitter = match before {
+        0.0 => FIRST_JITTER * T::EPSILON * unit,
+        _ => before * JITTER_GROWTH,
+    };
+    if jitter > LARGEST_JITTER * unit {
+        return Err(Error::Numeric(format!(
+            "a block of {n} rows is not positive definite, even with {jitter:.1e} added to its \
+             diagonal; use a positive definite kernel, a smaller c or a smaller block size"
+        )));
+    }
+    Ok(jitter)
 }
 
 /// Right-looking Cholesky by panels. False if a pivot was not positive.

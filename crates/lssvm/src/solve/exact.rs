@@ -1,29 +1,32 @@
 //! The direct solution, by Cholesky.
 //!
 //! ```text
-//!     (Ω+λI) [A ν] = [Y 1],     b = 1ᵀA / 1ᵀν,     a = A − ν b
+//!     S [A ν] = [Y 1],   S = Ω+λI = L Lᵀ,     b = 1ᵀA / 1ᵀν,     a = A − ν b
 //! ```
 //!
-//! Ω+λI is positive definite where Θ is not, and one more right-hand side gives
-//! the exact bias. N³/3 operations and N² values of memory: the choice while
-//! they are affordable. The factor leaves Ω's lower triangle in place, so that
-//! steps of iterative refinement and the residual need no second look at the
-//! kernel. A kernel that is not positive (`sigmoid`) is solved by Bunch–Kaufman.
+//! S is positive definite where Θ is not, and one more right-hand side gives the
+//! exact bias ([`super::bordering`]). N³/3 operations, and N²/2 values of memory:
+//! the lower half of S in tiles, factored in place. Steps of iterative refinement
+//! with sums in `f64` bring the residual down; they read Ω if it is kept besides,
+//! and else compute it once more each. A kernel that is not positive (`sigmoid`) is
+//! solved by Bunch–Kaufman on the whole matrix.
 
+use super::bordering::{residual_norm, right_hand_sides, weights};
 use super::{Phase, Residual, Solver, Step, Work};
-use crate::linalg::{Cholesky, MatRef, Matrix, Scalar, skinny};
-use crate::system::{Bordered, System, relative};
+use crate::linalg::factor::more_jitter;
+use crate::linalg::{Matrix, Scalar, TiledCholesky};
+use crate::system::{Bordered, Format, System, TILE, relative};
 use crate::{Error, Result};
 
 /// Most steps of refinement; each must halve the residual or it is the last.
 const MOST_REFINEMENTS: usize = 3;
 
-/// Rows of a product with the stored triangle that are summed in the precision
-/// of the matrix before they join the sum in `f64`.
-const BAND: usize = 1024;
+/// A relative residual, in units of the type's rounding error, that needs no
+/// further step.
+const SMALL_ENOUGH: f64 = 10.0;
 
 /// The share of progress that the kernel matrix takes, the rest is the factor.
-const KERNEL_SHARE: f64 = 0.4;
+const KERNEL_SHARE: f64 = 0.3;
 
 /// The solution, once it is there.
 #[derive(Debug)]
@@ -40,38 +43,122 @@ impl<T: Scalar> Exact<T> {
             residual: None,
         }
     }
+
+    /// Bytes that it needs beside the data, for a positive kernel or another.
+    pub fn bytes(n: usize, outputs: usize, positive: bool) -> u64 {
+        let n = n as u64;
+        let matrix = match positive {
+            true => crate::system::Store::<T>::bytes(n as usize, Format::Full),
+            // The whole matrix, and a copy that is factored.
+            false => 2 * n * n * size_of::<T>() as u64,
+        };
+        matrix + 12 * n * (outputs as u64 + 1) * size_of::<T>() as u64
+    }
+}
+
+/// S, ready to solve with.
+enum Factor<T: Scalar> {
+    Positive(TiledCholesky<T>),
+    Indefinite(Matrix<T>),
+}
+
+impl<T: Scalar> Factor<T> {
+    /// The factor, and the jitter it needed.
+    fn new(work: &mut Work<'_, T>) -> Result<(Self, f64)> {
+        let (system, n) = (work.system, work.system.n() as f64);
+        let progress = &mut *work.progress;
+        if !system.kernel().is_positive() {
+            let flops = system.kernel_flops(n * (n + 1.0) / 2.0);
+            let matrix = work.phases.time(Phase::Kernel, flops, || {
+                system.shifted_kernel(&mut |done| progress(KERNEL_SHARE * done))
+            })?;
+            return Ok((Factor::Indefinite(matrix), 0.0));
+        }
+        let mut jitter = 0.0;
+        loop {
+            let flops = match system.kept() {
+                Some(Format::Full) => 0.0,
+                _ => system.kernel_flops(n * (n + 1.0) / 2.0),
+            };
+            let tiles = work.phases.time(Phase::Kernel, flops, || {
+                system.tiles(&mut |done| progress(KERNEL_SHARE * done))
+            })?;
+            let shift = system.lambda() + jitter;
+            let factor = work.phases.time(Phase::Factor, n * n * n / 3.0, || {
+                let mut told = |done: f64| progress(KERNEL_SHARE + (1.0 - KERNEL_SHARE) * done);
+                TiledCholesky::new(tiles, system.n(), TILE, shift, &mut told)
+            })?;
+            if let Some(factor) = factor {
+                return Ok((Factor::Positive(factor), jitter));
+            }
+            let mean = system.trace() / n;
+            if !mean.is_finite() {
+                return Err(Error::Numeric(
+                    "the kernel matrix holds values that are not finite; scale the features or \
+                     lower the kernel's degree or gamma"
+                        .into(),
+                ));
+            }
+            jitter = more_jitter::<T>(jitter, mean, system.n())?;
+        }
+    }
+
+    fn solve(&self, b: &mut Matrix<T>) {
+        match self {
+            Factor::Positive(factor) => factor.solve(b),
+            Factor::Indefinite(matrix) => {
+                T::solve_indefinite(matrix.clone().view_mut(), b.view_mut());
+            }
+        }
+    }
+}
+
+/// S⁻¹ [Y 1], refined, and what is left: [Y 1] − S V.
+fn solve<T: Scalar>(work: &mut Work<'_, T>, factor: &Factor<T>) -> (Matrix<T>, Matrix<T>) {
+    let system = work.system;
+    let right = right_hand_sides(system);
+    let (n, k) = (right.rows() as f64, right.cols() as f64);
+    let scale = right.frobenius_norm();
+    let mut residual = right.clone();
+    let mut solution = Matrix::zeros(right.rows(), right.cols());
+    let mut least = f64::INFINITY;
+    for _ in 0..=MOST_REFINEMENTS {
+        let mut correction = residual.clone();
+        work.phases.time(Phase::Update, 2.0 * n * n * k, || {
+            factor.solve(&mut correction)
+        });
+        let mut next = solution.clone();
+        let pairs = next.values_mut().iter_mut().zip(correction.values());
+        pairs.for_each(|(s, &c)| *s += c);
+        let flops = 2.0 * n * n * k;
+        let product = work
+            .phases
+            .time(Phase::Certify, flops, || system.shifted_product(&next));
+        let left = right.values().iter().zip(product.values());
+        let left = left.map(|(b, p)| T::from_f64(b.to_f64() - p)).collect();
+        let left = Matrix::from_vec(right.rows(), right.cols(), left);
+        let norm = left.frobenius_norm();
+        // Never worse than before, and never not a number after a number.
+        if least.is_finite() && (norm.is_nan() || norm >= least) {
+            break;
+        }
+        let enough = norm >= 0.5 * least || norm <= SMALL_ENOUGH * T::EPSILON * scale;
+        (solution, residual, least) = (next, left, norm);
+        if enough {
+            break;
+        }
+    }
+    (solution, residual)
 }
 
 impl<T: Scalar> Solver<T> for Exact<T> {
     fn step(&mut self, work: &mut Work<'_, T>) -> Result<Step> {
-        let system = work.system;
-        let n = system.n() as f64;
-        let progress = &mut *work.progress;
-        let flops = system.kernel_flops(n * (n + 1.0) / 2.0);
-        let matrix = work.phases.time(Phase::Kernel, flops, || {
-            system.shifted_kernel(&mut |done| progress(KERNEL_SHARE * done))
-        })?;
-        let flops = n * n * n / 3.0;
-        let factor = work.phases.time(Phase::Factor, flops, || {
-            let mut told = |done: f64| progress(KERNEL_SHARE + (1.0 - KERNEL_SHARE) * done);
-            if system.kernel().is_positive() {
-                Factor::cholesky(matrix, &mut told)
-            } else {
-                Ok(Factor::Indefinite(matrix))
-            }
-        })?;
-        let columns = system.outputs() as f64 + 1.0;
-        let flops = 4.0 * n * n * columns;
-        self.weights = work
-            .phases
-            .time(Phase::Update, flops, || factor.solve_with_bias(system))?;
-        let residual = work.phases.time(Phase::Certify, flops / 2.0, || {
-            let product = factor.product(self.weights.rows.view());
-            residual_norm(system, &self.weights, &product)
-        });
-        let scale = system.targets().frobenius_norm();
+        let (factor, jitter) = Factor::new(work)?;
+        let (solution, residual) = solve(work, &factor);
+        self.weights = weights(&solution);
+        let scale = work.system.targets().frobenius_norm();
         self.residual = Some(Residual {
-            relative: relative(residual, scale),
+            relative: relative(residual_norm(&residual, &self.weights.bias), scale),
             exact: true,
         });
         if !self.weights.norm().is_finite() {
@@ -83,7 +170,7 @@ impl<T: Scalar> Solver<T> for Exact<T> {
         }
         Ok(Step {
             relative_change: 1.0,
-            jitter: factor.jitter(),
+            jitter,
             finished: true,
         })
     }
@@ -98,141 +185,5 @@ impl<T: Scalar> Solver<T> for Exact<T> {
 
     fn steps_per_pass(&self) -> usize {
         1
-    }
-}
-
-/// ‖Z − ΘW‖, given (Ω+λI)·a in `f64`.
-fn residual_norm<T: Scalar>(system: &System<T>, w: &Bordered<T>, product: &Matrix<f64>) -> f64 {
-    let mut squares = 0.0;
-    let mut sums = vec![0.0; system.outputs()];
-    for i in 0..system.n() {
-        for (k, sum) in sums.iter_mut().enumerate() {
-            let row = product.get(i, k) + w.bias[k].to_f64();
-            squares += (system.targets().get(i, k).to_f64() - row).powi(2);
-            *sum += w.rows.get(i, k).to_f64();
-        }
-    }
-    (squares + sums.iter().map(|s| s * s).sum::<f64>()).sqrt()
-}
-
-/// Ω+λI, ready to solve with.
-enum Factor<T: Scalar> {
-    Positive(Cholesky<T>),
-    Indefinite(Matrix<T>),
-}
-
-impl<T: Scalar> Factor<T> {
-    fn cholesky(matrix: Matrix<T>, progress: &mut dyn FnMut(f64) -> bool) -> Result<Self> {
-        Cholesky::of_full(matrix, progress).map(Factor::Positive)
-    }
-
-    fn jitter(&self) -> f64 {
-        match self {
-            Factor::Positive(factor) => factor.jitter(),
-            Factor::Indefinite(_) => 0.0,
-        }
-    }
-
-    /// W = [b; a] of the system.
-    fn solve_with_bias(&self, system: &System<T>) -> Result<Bordered<T>> {
-        let (n, k) = (system.n(), system.outputs());
-        let right = Matrix::from_fn(n, k + 1, |i, c| {
-            if c < k {
-                system.targets().get(i, c)
-            } else {
-                T::ONE
-            }
-        });
-        let solution = self.solve(&right);
-        let sum = |c: usize| (0..n).map(|i| solution.get(i, c).to_f64()).sum::<f64>();
-        let ones = sum(k);
-        let bias: Vec<f64> = (0..k).map(|c| sum(c) / ones).collect();
-        let rows = Matrix::from_fn(n, k, |i, c| {
-            T::from_f64(solution.get(i, c).to_f64() - solution.get(i, k).to_f64() * bias[c])
-        });
-        Ok(Bordered {
-            bias: bias.into_iter().map(T::from_f64).collect(),
-            rows,
-        })
-    }
-
-    /// (Ω+λI)⁻¹ B, refined.
-    fn solve(&self, right: &Matrix<T>) -> Matrix<T> {
-        let factor = match self {
-            Factor::Positive(factor) => factor,
-            Factor::Indefinite(matrix) => {
-                let (mut matrix, mut solution) = (matrix.clone(), right.clone());
-                T::solve_indefinite(matrix.view_mut(), solution.view_mut());
-                return solution;
-            }
-        };
-        let mut solution = right.clone();
-        factor.solve(solution.view_mut());
-        let mut best = f64::INFINITY;
-        for _ in 0..=MOST_REFINEMENTS {
-            let product = self.product(solution.view());
-            let difference = Matrix::from_fn(right.rows(), right.cols(), |i, c| {
-                T::from_f64(right.get(i, c).to_f64() - product.get(i, c))
-            });
-            let norm = difference.frobenius_norm();
-            if norm.is_nan() || norm >= 0.5 * best {
-                break;
-            }
-            best = norm;
-            let mut correction = difference;
-            factor.solve(correction.view_mut());
-            let pairs = solution.values_mut().iter_mut().zip(correction.values());
-            pairs.for_each(|(s, &c)| *s += c);
-        }
-        solution
-    }
-
-    /// (Ω+λI) · V from the stored lower triangle, summed in `f64`.
-    fn product(&self, v: MatRef<'_, T>) -> Matrix<f64> {
-        let (matrix, diagonal): (MatRef<'_, T>, Vec<T>) = match self {
-            Factor::Positive(factor) => (factor.buffer(), factor.diagonal().to_vec()),
-            Factor::Indefinite(matrix) => {
-                let diagonal = (0..matrix.rows()).map(|i| matrix.get(i, i)).collect();
-                (matrix.view(), diagonal)
-            }
-        };
-        let (n, k) = (v.rows(), v.cols());
-        let mut out = Matrix::<f64>::zeros(n, k);
-        let mut add = |start: usize, part: &Matrix<T>| {
-            let out = &mut out.values_mut()[start * k..];
-            let pairs = out.iter_mut().zip(part.values());
-            pairs.for_each(|(o, p)| *o += p.to_f64());
-        };
-        for top in (0..n).step_by(BAND) {
-            let bottom = (top + BAND).min(n);
-            let rows = matrix.row_range(top, bottom);
-            // Left of the diagonal block, and its mirror image above it.
-            for left in (0..top).step_by(BAND) {
-                let right = left + BAND;
-                let tile = rows.col_range(left, right);
-                let mut part = Matrix::zeros(bottom - top, k);
-                let here = v.row_range(left, right);
-                skinny::add_product(part.view_mut(), tile, here, T::ONE);
-                add(top, &part);
-                add(
-                    left,
-                    &skinny::transposed_product(tile, v.row_range(top, bottom)),
-                );
-            }
-            let corner = Matrix::from_fn(bottom - top, bottom - top, |i, j| match i.cmp(&j) {
-                std::cmp::Ordering::Equal => diagonal[top + i],
-                std::cmp::Ordering::Greater => rows.row(i)[top + j],
-                std::cmp::Ordering::Less => rows.row(j)[top + i],
-            });
-            let mut part = Matrix::zeros(bottom - top, k);
-            skinny::add_product(
-                part.view_mut(),
-                corner.view(),
-                v.row_range(top, bottom),
-                T::ONE,
-            );
-            add(top, &part);
-        }
-        out
     }
 }

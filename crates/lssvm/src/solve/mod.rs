@@ -213,10 +213,9 @@ impl Plan {
     /// Bytes the solver needs beside the data, at its peak.
     pub fn bytes<T: Scalar>(&self, n: usize, n_features: usize, outputs: usize) -> u64 {
         let value = size_of::<T>() as u64;
-        let (n_, k) = (n as u64, outputs as u64);
-        let weights = value * n_ * k;
+        let weights = value * n as u64 * outputs as u64;
         match self.method {
-            Method::Exact => value * n_ * n_ + 6 * weights,
+            Method::Exact => exact::Exact::<T>::bytes(n, outputs, true),
             Method::Pcg => {
                 let rank = self.rank.unwrap_or_else(|| rank_for(n, n_features));
                 pcg::Pcg::<T>::bytes(n, rank, outputs)

@@ -147,6 +147,18 @@ impl<T: Scalar> System<T> {
         Ok(())
     }
 
+    /// The lower half of Ω in tiles of [`TILE`] rows, row after row, to be worked
+    /// on: copied if Ω is kept, else computed. `progress` as for [`Store::new`].
+    pub fn tiles(&self, progress: &mut dyn FnMut(f64) -> bool) -> Result<Vec<Matrix<T>>> {
+        match self.store.as_ref().and_then(Store::copy_tiles) {
+            Some(tiles) => Ok(tiles),
+            None => {
+                let store = Store::new(&self.kernel, &self.samples, Format::Full, progress)?;
+                Ok(store.into_tiles().unwrap_or_default())
+            }
+        }
+    }
+
     /// How Ω is kept, if it is.
     pub fn kept(&self) -> Option<Format> {
         self.store.as_ref().map(Store::format)

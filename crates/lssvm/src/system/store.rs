@@ -119,6 +119,14 @@ impl<T: Scalar> Store<T> {
         }
     }
 
+    /// Copies of the tiles; none if they are in half precision.
+    pub(super) fn copy_tiles(&self) -> Option<Vec<Matrix<T>>> {
+        match &self.tiles {
+            Tiles::Full(tiles) => Some(tiles.par_iter().map(Matrix::clone).collect()),
+            Tiles::Half { .. } => None,
+        }
+    }
+
     /// Shows tile (`row`, `column`) in panels of `height` rows, with the place of
     /// the first. Values in half precision are widened in `scratch`.
     pub(super) fn panels(

@@ -3,6 +3,7 @@
 use super::Effective;
 use crate::kernel::KernelName;
 use crate::linalg::{Matrix, Scalar};
+use crate::solve::exact::Exact;
 use crate::solve::{Method, Plan};
 use crate::system::{Cross, Format, Store};
 use crate::{Error, Result};
@@ -54,8 +55,7 @@ impl MemoryPlan {
         let mut solver = largest.unwrap_or(0) + beside;
         let any = |method: Method| plans.iter().any(|plan| plan.method == method);
         if any(Method::Exact) && config.kernel == KernelName::Sigmoid {
-            // The factorisation for indefinite matrices works on a copy.
-            solver += value * (n as u64).pow(2);
+            solver = solver.max(Exact::<T>::bytes(n, k, false));
         }
         let mut bytes = BASE_BYTES + data + solver;
         if bytes > config.budget.0 {

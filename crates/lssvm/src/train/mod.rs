@@ -18,7 +18,7 @@ use crate::data::Dataset;
 use crate::linalg::Scalar;
 use crate::memory;
 use crate::model::{Description, Model, ModelParts, Outputs};
-use crate::solve::{self, Followed, Iteration, Observer, Truth};
+use crate::solve::{self, Followed, Iteration, Method, Observer, Truth};
 use crate::{Error, Result};
 use memory_plan::Kept;
 use prepare::{Prepared, Ready};
@@ -66,9 +66,11 @@ pub fn fit<T: Scalar>(
     let prepared = Prepared::new(data, config)?;
     in_pool(prepared.config.threads, || {
         let plans = [prepared.config.plan()];
-        let kept = match prepared.config.method.wants_kernel() {
-            true => Kept::AsItFits,
-            false => Kept::Recomputed,
+        let kept = match prepared.config.method {
+            // Beside the factor, for refinement and the residual.
+            Method::Exact => Kept::IfItFits,
+            method if method.wants_kernel() => Kept::AsItFits,
+            _ => Kept::Recomputed,
         };
         let ready = prepared.assemble(&plans, kept, watcher)?;
         solve_one(ready, watcher)
