@@ -296,6 +296,9 @@ pub struct BenchArgs {
     /// Rows to predict
     #[arg(long, default_value_t = 10_000)]
     pub queries: usize,
+    /// Measure products with the whole kernel matrix instead, kept in memory: 4 × N²/2 bytes
+    #[arg(long)]
+    pub full: bool,
     /// Repetitions; the best counts
     #[arg(long, default_value_t = 3)]
     pub repeat: usize,

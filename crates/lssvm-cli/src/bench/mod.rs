@@ -3,6 +3,8 @@
 //! Everything is measured in one process, best of a few repetitions, so that
 //! ratios mean something on a noisy machine.
 
+mod full;
+
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -25,7 +27,10 @@ pub fn run(args: &BenchArgs) -> anyhow::Result<()> {
     output::expect_json(args.json.as_deref())?;
     let pool = pool(args.threads)?;
     let mut table = Table::default();
-    let result = pool.install(|| measure(args, &mut table));
+    let result = pool.install(|| match args.full {
+        true => full::measure(args, &mut table),
+        false => measure(args, &mut table),
+    });
     result?;
     if let Some(path) = &args.json {
         output::json(path, &table.values)?;
