@@ -32,6 +32,8 @@ pub struct Args {
 pub enum Command {
     /// Train a model on a file or a folder
     Train(Box<TrainArgs>),
+    /// Say what train would do with the same options: method, memory, time
+    Plan(Box<TrainArgs>),
     /// Predict classes or values for the rows of a file
     Predict(PredictArgs),
     /// Compare predictions with the labels of a file

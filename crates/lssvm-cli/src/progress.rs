@@ -5,9 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use lssvm::error::Bytes;
 use lssvm::solve::{Flow, Iteration, Observer};
-use lssvm::train::{Effective, Watcher};
+use lssvm::train::{Forecast, Watcher};
 
 use crate::output::remark;
 
@@ -132,19 +131,9 @@ pub fn flow() -> Flow {
 }
 
 impl Watcher for Progress {
-    fn begin(&mut self, config: &Effective, [n, m, k]: [usize; 3], planned_bytes: u64) {
-        remark(format!(
-            "{n} rows, {m} features, {k} outputs; {} with c = {}; {} kernel; {} in {} threads; up to {}",
-            config.method,
-            config.c,
-            config.kernel,
-            match config.precision {
-                lssvm::linalg::Precision::F32 => "f32",
-                lssvm::linalg::Precision::F64 => "f64",
-            },
-            config.threads,
-            Bytes(planned_bytes),
-        ));
+    fn begin(&mut self, forecast: &Forecast) {
+        let config = &forecast.config;
+        remark(forecast);
         // Not before: a run that cannot begin says why, and nothing else.
         if !self.kept {
             remark("note: without --model FILE the model is not kept");

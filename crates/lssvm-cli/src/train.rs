@@ -7,7 +7,8 @@ use lssvm::error::Bytes;
 use lssvm::linalg::{Precision, Scalar};
 use lssvm::model::{self, Input};
 use lssvm::solve::Stopped;
-use lssvm::train::{Config, Data, Report, Shape, fit};
+use lssvm::system::Format;
+use lssvm::train::{Config, Data, Report, Shape, fit, forecast};
 use lssvm_report::{Machine, Page, Pictures, Run, Scores, training_page};
 
 use crate::args::TrainArgs;
@@ -21,6 +22,36 @@ pub fn run(args: &TrainArgs) -> anyhow::Result<()> {
         Precision::F32 => train::<f32>(&settings),
         Precision::F64 => train::<f64>(&settings),
     }
+}
+
+/// `lssvm plan`
+pub fn plan(args: &TrainArgs) -> anyhow::Result<()> {
+    let settings = TrainSettings::new(args)?;
+    output::expect_json(settings.json.as_deref())?;
+    let forecast = match settings.precision() {
+        Precision::F32 => forecast(load::<f32>(&settings)?, &settings.config),
+        Precision::F64 => forecast(load::<f64>(&settings)?, &settings.config),
+    }?;
+    let [n, m, k] = forecast.shape;
+    let config = &forecast.config;
+    fact("data", format!("{n} rows, {m} features, {k} outputs"));
+    fact("method", format!("{} ({})", config.method, forecast.why));
+    fact(
+        "kernel matrix",
+        match forecast.kernel_kept {
+            Some(Format::Full) => format!("lower half kept in {}", config.precision),
+            Some(Format::Half) => "lower half kept in f16".to_string(),
+            None => "recomputed as needed".to_string(),
+        },
+    );
+    let budget = Bytes(config.budget.0);
+    let memory = Bytes(forecast.memory_bytes);
+    fact("memory", format!("up to {memory}, of {budget}"));
+    fact("time", format!("about {}", forecast.duration()));
+    if let Some(path) = &settings.json {
+        output::json(path, &forecast)?;
+    }
+    Ok(())
 }
 
 fn train<T: Scalar>(settings: &TrainSettings) -> anyhow::Result<()> {

@@ -10,9 +10,11 @@ fn every_command_has_help() {
     let help = folder.run("--help").stdout;
     for command in [
         "train",
+        "plan",
         "predict",
         "evaluate",
         "inspect",
+        "reproduce",
         "bench",
         "completions",
     ] {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use lssvm::error::Bytes;
 use lssvm::solve::{Flow, Iteration, Observer};
-use lssvm::train::{Effective, Watcher};
+use lssvm::train::{Forecast, Watcher};
 
 use super::experiment::Run;
 use crate::output::remark;
@@ -82,12 +82,13 @@ impl Observer for Watch {
 }
 
 impl Watcher for Watch {
-    fn begin(&mut self, config: &Effective, [n, m, k]: [usize; 3], planned_bytes: u64) {
+    fn begin(&mut self, forecast: &Forecast) {
+        let [n, m, k] = forecast.shape;
         remark(format!(
             "{}: {n} rows, {m} features ({}), {k} classes; up to {}",
             self.names.join("; "),
-            config.preprocess,
-            Bytes(planned_bytes),
+            forecast.config.preprocess,
+            Bytes(forecast.memory_bytes),
         ));
         let style = ProgressStyle::with_template("{bar:24} {prefix}  {msg}  {elapsed}, {eta} left");
         self.bar = ProgressBar::new(PARTS)

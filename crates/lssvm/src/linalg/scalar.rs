@@ -21,6 +21,15 @@ pub enum Precision {
     F64,
 }
 
+impl Display for Precision {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Precision::F32 => "f32",
+            Precision::F64 => "f64",
+        })
+    }
+}
+
 /// `f32` or `f64`.
 ///
 /// Sealed by [`Backend`], which carries the operations that differ by type.

@@ -41,7 +41,7 @@ pub fn compare<T: Scalar>(
     }
     in_pool(all[0].threads, || {
         let plans: Vec<_> = all.iter().map(Effective::plan).collect();
-        let ready = prepared.assemble(&plans, Kept::IfItFits, watcher)?;
+        let ready = prepared.lay_out(&plans, Kept::IfItFits)?.ready(watcher)?;
         run_groups(&ready, all, watcher)
     })
 }

@@ -6,12 +6,14 @@
 
 mod compare;
 mod config;
+mod forecast;
 mod memory_plan;
 mod prepare;
 mod report;
 
 pub use compare::compare;
 pub use config::{Config, Effective, Shape};
+pub use forecast::Forecast;
 pub use report::{Evaluation, HistoryLine, Report};
 
 use crate::data::Dataset;
@@ -21,7 +23,7 @@ use crate::model::{Description, Model, ModelParts, Outputs};
 use crate::solve::{self, Followed, Iteration, Method, Observer, Truth};
 use crate::{Error, Result};
 use memory_plan::Kept;
-use prepare::{Prepared, Ready};
+use prepare::{LaidOut, Prepared, Ready};
 
 /// Data a run is given.
 pub struct Data<T: Scalar> {
@@ -36,7 +38,7 @@ pub struct Data<T: Scalar> {
 /// Told what happens during a run; may ask to stop.
 pub trait Watcher: Observer + Send {
     /// Everything is decided and fits in memory; the run begins.
-    fn begin(&mut self, _config: &Effective, _shape: [usize; 3], _planned_bytes: u64) {}
+    fn begin(&mut self, _forecast: &Forecast) {}
 }
 
 impl Watcher for solve::Silent {}
@@ -65,16 +67,26 @@ pub fn fit<T: Scalar>(
 ) -> Result<(Model<T>, Report)> {
     let prepared = Prepared::new(data, config)?;
     in_pool(prepared.config.threads, || {
-        let plans = [prepared.config.plan()];
-        let kept = match prepared.config.method {
-            // Beside the factor, for refinement and the residual.
-            Method::Exact => Kept::IfItFits,
-            method if method.wants_kernel() => Kept::AsItFits,
-            _ => Kept::Recomputed,
-        };
-        let ready = prepared.assemble(&plans, kept, watcher)?;
+        let ready = lay_out(prepared)?.ready(watcher)?;
         solve_one(ready, watcher)
     })
+}
+
+/// What [`fit`] would do with the same data and settings, and what it would take.
+pub fn forecast<T: Scalar>(data: Data<T>, config: &Config) -> Result<Forecast> {
+    let prepared = Prepared::new(data, config)?;
+    in_pool(prepared.config.threads, || Ok(lay_out(prepared)?.forecast))
+}
+
+fn lay_out<T: Scalar>(prepared: Prepared<T>) -> Result<LaidOut<T>> {
+    let plans = [prepared.config.plan()];
+    let kept = match prepared.config.method {
+        // Beside the factor, for refinement and the residual.
+        Method::Exact => Kept::IfItFits,
+        method if method.wants_kernel() => Kept::AsItFits,
+        _ => Kept::Recomputed,
+    };
+    prepared.lay_out(&plans, kept)
 }
 
 /// Runs `f` on a pool of so many threads.

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use super::memory_plan::{Kept, MemoryPlan};
-use super::{Config, Data, Effective, Shape, Watcher, truth};
+use super::{Config, Data, Effective, Forecast, Shape, Watcher, truth};
 use crate::data::{Dataset, Targets, Task};
 use crate::error::Place;
 use crate::kernel::Kernel;
@@ -123,13 +123,8 @@ impl<T: Scalar> Prepared<T> {
         Ok(effective)
     }
 
-    /// Transforms the rows and makes everything ready for runs by these plans.
-    pub(super) fn assemble(
-        self,
-        plans: &[Plan],
-        kept: Kept,
-        watcher: &mut dyn Watcher,
-    ) -> Result<Ready<T>> {
+    /// Transforms the rows and decides what runs by these plans will keep in memory.
+    pub(super) fn lay_out(self, plans: &[Plan], kept: Kept) -> Result<LaidOut<T>> {
         let config = self.config;
         let (n, k) = (self.targets.rows(), self.targets.cols());
         let (pipeline, x) = config
@@ -157,34 +152,62 @@ impl<T: Scalar> Prepared<T> {
 
         let shape = [n, x.cols(), k];
         let memory = MemoryPlan::new(&config, plans, kept, shape, [&validation, &test])?;
-        watcher.begin(&config, shape, memory.bytes);
-        let mut system = System::new(x, targets, kernel, config.c)?;
-        let mut phases = Phases::default();
-        if let Some(format) = memory.kernel {
-            let flops = system.kernel_flops(0.5 * (n * n) as f64);
-            phases.time(Phase::Kernel, flops, || {
+        let system = System::new(x, targets, kernel, config.c)?;
+        let forecast = Forecast::new(&config, shape, &memory, &kernel, system.samples());
+        Ok(LaidOut {
+            forecast,
+            validation: validation.zip(self.validation_truth),
+            test: test.zip(self.test_truth),
+            ready: Ready {
+                validation: None,
+                test: None,
+                config,
+                shape,
+                order,
+                phases: Phases::default(),
+                kernel,
+                pipeline,
+                system,
+                outputs: self.outputs,
+                input: self.input,
+                memory,
+                start: self.start,
+            },
+        })
+    }
+}
+
+/// Everything decided; nothing large computed yet.
+pub(super) struct LaidOut<T: Scalar> {
+    pub(super) forecast: Forecast,
+    ready: Ready<T>,
+    validation: Option<(Matrix<T>, Truth)>,
+    test: Option<(Matrix<T>, Truth)>,
+}
+
+impl<T: Scalar> LaidOut<T> {
+    /// Computes what is to be kept.
+    pub(super) fn ready(self, watcher: &mut dyn Watcher) -> Result<Ready<T>> {
+        let mut ready = self.ready;
+        watcher.begin(&self.forecast);
+        let system = &mut ready.system;
+        if let Some(format) = ready.memory.kernel {
+            let n = system.n() as f64;
+            let flops = system.kernel_flops(0.5 * n * n);
+            ready.phases.time(Phase::Kernel, flops, || {
                 system.keep_kernel(format, &mut |done| watcher.progress(done) == Flow::Continue)
             })?;
         }
-        let followed = |rows: Option<Matrix<T>>, truth: Option<Truth>, stored: bool| {
-            let pair = rows.zip(truth);
-            pair.map(|(rows, truth)| Followed::new(&system, rows, truth, stored))
+        let followed = |pair: Option<(Matrix<T>, Truth)>, stored: bool| {
+            pair.map(|(rows, truth)| Followed::new(&ready.system, rows, truth, stored))
         };
-        Ok(Ready {
-            validation: followed(validation, self.validation_truth, memory.stored[0]),
-            test: followed(test, self.test_truth, memory.stored[1]),
-            config,
-            shape,
-            order,
-            phases,
-            kernel,
-            pipeline,
-            system,
-            outputs: self.outputs,
-            input: self.input,
-            memory,
-            start: self.start,
-        })
+        let [validation, test] = ready.memory.stored;
+        let (validation, test) = (
+            followed(self.validation, validation),
+            followed(self.test, test),
+        );
+        (ready.validation, ready.test) = (validation, test);
+        Ok(ready)
     }
 }
 

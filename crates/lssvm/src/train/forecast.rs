@@ -1,0 +1,186 @@
+//! What a run will do, told before it begins: method, store, memory and time.
+//!
+//! The time is reckoned from rates measured on the data themselves, in a fraction
+//! of a second: one tile of Ω and one product with it on every thread. It is right
+//! within a factor of two or so; the number of iterations an iterative method needs
+//! is a guess where it is not given.
+
+use std::fmt;
+use std::time::Instant;
+
+use serde::Serialize;
+
+use super::Effective;
+use super::memory_plan::MemoryPlan;
+use crate::error::Bytes;
+use crate::kernel::{FillBlock, Kernel, Samples};
+use crate::linalg::{Matrix, Scalar, skinny};
+use crate::solve::{Method, rank_for};
+use crate::system::{Format, TILE};
+
+/// Iterations after which `pcg` is expected to have met its tolerance.
+const EXPECTED_ITERATIONS: f64 = 40.0;
+
+/// A plan for a run.
+#[derive(Debug, Clone, Serialize)]
+pub struct Forecast {
+    /// The settings, all decided.
+    pub config: Effective,
+    /// Training rows, features after preprocessing, and outputs.
+    pub shape: [usize; 3],
+    /// How the kernel matrix is kept in memory, if it is.
+    pub kernel_kept: Option<Format>,
+    /// The most memory the run needs, in bytes.
+    pub memory_bytes: u64,
+    /// The time it takes, about.
+    pub seconds: f64,
+    /// Why this method.
+    pub why: String,
+}
+
+/// Seconds that one thread takes for a tile of [`TILE`] rows and columns.
+struct Rates {
+    kernel: f64,
+    product: f64,
+}
+
+impl Rates {
+    fn measure<T: Scalar>(kernel: &Kernel, samples: &Samples<T>, outputs: usize) -> Self {
+        let rows = samples.len().min(TILE);
+        let part = samples.range(0, rows);
+        let whole = (TILE * TILE) as f64 / (rows * rows).max(1) as f64;
+        // All threads at once, as in the run: they share memory and clock.
+        let times = rayon::broadcast(|_| {
+            let mut tile = Matrix::zeros(rows, rows);
+            kernel.fill(tile.view_mut(), part, part);
+            let start = Instant::now();
+            kernel.fill(tile.view_mut(), part, part);
+            let filled = start.elapsed().as_secs_f64();
+            let v = Matrix::from_fn(outputs + 1, rows, |_, _| T::ONE);
+            let mut out = Matrix::zeros(rows, outputs + 1);
+            let start = Instant::now();
+            skinny::add_product_of_transposed(out.view_mut(), tile.view(), v.view());
+            (filled, start.elapsed().as_secs_f64())
+        });
+        let slowest = |which: fn(&(f64, f64)) -> f64| times.iter().map(which).fold(0.0, f64::max);
+        Self {
+            kernel: slowest(|t| t.0) * whole,
+            product: slowest(|t| t.1) * whole,
+        }
+    }
+}
+
+impl Forecast {
+    pub(super) fn new<T: Scalar>(
+        config: &Effective,
+        shape: [usize; 3],
+        memory: &MemoryPlan,
+        kernel: &Kernel,
+        samples: &Samples<T>,
+    ) -> Self {
+        let rates = Rates::measure(kernel, samples, shape[2]);
+        Self {
+            config: config.clone(),
+            shape,
+            kernel_kept: memory.kernel,
+            memory_bytes: memory.bytes,
+            seconds: seconds(config, shape, memory.kernel, &rates),
+            why: why(config, shape[0]),
+        }
+    }
+}
+
+impl Forecast {
+    /// The time as people say it.
+    pub fn duration(&self) -> String {
+        Duration(self.seconds).to_string()
+    }
+}
+
+/// Seconds of all that the method does, from those of a tile.
+fn seconds(
+    config: &Effective,
+    [n, m, _]: [usize; 3],
+    kept: Option<Format>,
+    rates: &Rates,
+) -> f64 {
+    let threads = config.threads as f64;
+    let side = n as f64 / TILE as f64;
+    let all_kernel = side * side * rates.kernel / threads;
+    let all_product = side * side * rates.product / threads;
+    // Operations a second of a matrix product, from the tiles: nearly all of a tile
+    // is one.
+    let rate = threads * 2.0 * (TILE * TILE * m.max(1)) as f64 / rates.kernel;
+    let (n, iterations) = (n as f64, config.iterations as f64);
+    let pass = match kept {
+        Some(_) => all_product,
+        None => all_product + 0.5 * all_kernel,
+    };
+    let half = 0.5 * all_kernel;
+    let runs = config.averages as f64;
+    runs * match config.method {
+        Method::Exact => half + n.powi(3) / 3.0 / rate + 2.0 * pass,
+        Method::Pcg => {
+            let rank = config.rank.unwrap_or_else(|| rank_for(n as usize, m)) as f64;
+            let setup = 2.0 * n * rank * rank / rate;
+            half + setup + iterations.min(EXPECTED_ITERATIONS) * pass * (1.0 + 2.0 * rank / n)
+        }
+        Method::GaussSeidel => {
+            let j = config.block_size as f64;
+            half + n * j * j / 3.0 / rate + iterations * 2.0 * pass
+        }
+        _ => {
+            let j = config.block_size as f64;
+            let strip = j / n * all_kernel + n * j * j / rate + 4.0 * j / n * all_product;
+            iterations * strip
+        }
+    }
+}
+
+fn why(config: &Effective, n: usize) -> String {
+    match config.method {
+        Method::Exact => format!("{n} rows: the direct solution is affordable"),
+        Method::Pcg => "the full solution, with a residual that is known".into(),
+        Method::GaussSeidel => "the full system, block by block".into(),
+        Method::Mp => "blocks of the system, as the paper has it".into(),
+        method => format!("{method} was asked for"),
+    }
+}
+
+impl fmt::Display for Forecast {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [n, m, k] = self.shape;
+        let config = &self.config;
+        let store = match self.kernel_kept {
+            Some(Format::Full) => "kernel matrix kept in memory",
+            Some(Format::Half) => "kernel matrix kept in half precision",
+            None => "kernel matrix recomputed as needed",
+        };
+        write!(
+            f,
+            "{n} rows, {m} features, {k} outputs; {} with c = {}; {} kernel; {store}; {} in {} \
+             threads; up to {}, about {}",
+            config.method,
+            config.c,
+            config.kernel,
+            config.precision,
+            config.threads,
+            Bytes(self.memory_bytes),
+            Duration(self.seconds),
+        )
+    }
+}
+
+/// Seconds as people say them.
+struct Duration(f64);
+
+impl fmt::Display for Duration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            s if s < 1.0 => write!(f, "1 s"),
+            s if s < 100.0 => write!(f, "{s:.0} s"),
+            s if s < 6000.0 => write!(f, "{:.0} min", s / 60.0),
+            s => write!(f, "{:.1} h", s / 3600.0),
+        }
+    }
+}
