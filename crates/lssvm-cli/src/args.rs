@@ -149,7 +149,8 @@ pub struct TrainArgs {
     )]
     pub c: Option<f64>,
 
-    /// exact, mp, kaczmarz, kaczmarz-mp or nystrom [default: exact up to 15,000 rows that fit, else mp]
+    /// exact, pcg, gauss-seidel, mp, kaczmarz, kaczmarz-mp or nystrom [default: exact up to 15,000 rows
+    /// that fit, else mp]
     #[arg(long, help_heading = "Method")]
     pub method: Option<Method>,
     /// J, the training rows of a block [default: a tenth of the rows, at most 2000]
