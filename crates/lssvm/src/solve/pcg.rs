@@ -182,8 +182,8 @@ impl<T: Scalar> Solver<T> for Pcg<T> {
     }
 
     fn steps_per_pass(&self) -> usize {
-        // An iteration may change little and the next more.
-        10
+        // The residual says when it is time to stop, small changes do not.
+        usize::MAX
     }
 }
 
