@@ -87,9 +87,10 @@ pub fn run(args: &ReproduceArgs) -> anyhow::Result<()> {
     };
     drop(parts);
     for group in groups(&results.runs) {
-        make(&mut results, &group)?;
-        // After every group: an hour of work should not hang on the last minute.
-        write(&page::page(&results), &html, &json, args.svg.as_deref())?;
+        make(&mut results, &group, &|results| {
+            // After every run: an hour of work should not hang on the last minute.
+            write(&page::page(results), &html, &json, args.svg.as_deref())
+        })?;
         if progress::was_interrupted() {
             break;
         }
@@ -149,19 +150,33 @@ fn groups(runs: &[Run]) -> Vec<Vec<usize>> {
     groups
 }
 
-fn make(results: &mut Results, group: &[usize]) -> anyhow::Result<()> {
-    let runs: Vec<&Run> = group.iter().map(|&i| &results.runs[i]).collect();
-    let reports = match runs[0].config.precision.unwrap_or_default() {
-        Precision::F32 => make_runs::<f32>(&results.data, &runs)?,
-        Precision::F64 => make_runs::<f64>(&results.data, &runs)?,
+/// Makes the runs of a group; `save` is called whenever one has ended.
+fn make(
+    results: &mut Results,
+    group: &[usize],
+    save: &(dyn Fn(&Results) -> anyhow::Result<()> + Sync),
+) -> anyhow::Result<()> {
+    let runs: Vec<Run> = group.iter().map(|&i| results.runs[i].clone()).collect();
+    let path = results.data.clone();
+    let mut saved = Ok(());
+    let mut ended = |run: usize, report: &Report| {
+        results.reports[group[run]] = Some(report.clone());
+        if saved.is_ok() {
+            saved = save(results);
+        }
     };
-    for (&i, report) in group.iter().zip(reports) {
-        results.reports[i] = report;
+    match runs[0].config.precision.unwrap_or_default() {
+        Precision::F32 => make_runs::<f32>(&path, &runs, &mut ended)?,
+        Precision::F64 => make_runs::<f64>(&path, &runs, &mut ended)?,
     }
-    Ok(())
+    saved
 }
 
-fn make_runs<T: Scalar>(path: &Path, runs: &[&Run]) -> anyhow::Result<Vec<Option<Report>>> {
+fn make_runs<T: Scalar>(
+    path: &Path,
+    runs: &[Run],
+    ended: &mut (dyn FnMut(usize, &Report) + Send),
+) -> anyhow::Result<()> {
     let Parts { train, test } = load::<T>(path)?;
     if test.is_none() {
         let problem = "there is no test part, whose error the figures would show";
@@ -173,10 +188,11 @@ fn make_runs<T: Scalar>(path: &Path, runs: &[&Run]) -> anyhow::Result<Vec<Option
         test,
     };
     let configs: Vec<Config> = runs.iter().map(|run| run.config.clone()).collect();
-    let mut watch = Watch::new(runs);
-    let reports = compare(data, &configs, &mut watch);
+    let mut watch = Watch::new(runs, ended);
+    let result = compare(data, &configs, &mut watch);
     watch.finish();
-    Ok(reports?)
+    result?;
+    Ok(())
 }
 
 /// The images of the training part that figures show.

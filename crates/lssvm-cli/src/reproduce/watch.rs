@@ -1,11 +1,11 @@
 //! The live line of several runs.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use lssvm::error::Bytes;
 use lssvm::solve::{Flow, Iteration, Observer};
-use lssvm::train::{Forecast, Watcher};
+use lssvm::train::{Forecast, Report, Watcher};
 
 use super::experiment::Run;
 use crate::output::remark;
@@ -14,8 +14,14 @@ use crate::progress::{self, Rate};
 /// Parts of the bar while the kernel matrix is computed.
 const PARTS: u64 = 1000;
 
-pub struct Watch {
+/// Without a terminal a line is written this often, so that a log shows how far it is.
+const LINE_EVERY: Duration = Duration::from_secs(60);
+
+pub struct Watch<'a> {
     bar: ProgressBar,
+    /// Told of each run that has ended.
+    ended: &'a mut (dyn FnMut(usize, &Report) + Send),
+    last_line: Instant,
     names: Vec<String>,
     steps: Vec<u64>,
     current: usize,
@@ -23,10 +29,12 @@ pub struct Watch {
     rates: Vec<Rate>,
 }
 
-impl Watch {
-    pub fn new(runs: &[&Run]) -> Self {
+impl<'a> Watch<'a> {
+    pub fn new(runs: &[Run], ended: &'a mut (dyn FnMut(usize, &Report) + Send)) -> Self {
         Self {
             bar: ProgressBar::hidden(),
+            ended,
+            last_line: Instant::now(),
             names: runs.iter().map(|run| run.label()).collect(),
             steps: runs
                 .iter()
@@ -43,7 +51,7 @@ impl Watch {
     }
 }
 
-impl Observer for Watch {
+impl Observer for Watch<'_> {
     fn turn(&mut self, run: usize) {
         self.current = run;
     }
@@ -66,6 +74,10 @@ impl Observer for Watch {
             error.unwrap_or_default(),
             residual.unwrap_or_default()
         ));
+        if self.bar.is_hidden() && self.last_line.elapsed() >= LINE_EVERY {
+            remark(format!("{}  {}", self.bar.prefix(), self.bar.message()));
+            self.last_line = Instant::now();
+        }
         self.bar.set_length(self.steps.iter().sum::<u64>().max(1));
         self.bar.set_position(self.done);
         progress::flow()
@@ -81,7 +93,11 @@ impl Observer for Watch {
     }
 }
 
-impl Watcher for Watch {
+impl Watcher for Watch<'_> {
+    fn ended(&mut self, run: usize, report: &Report) {
+        (self.ended)(run, report);
+    }
+
     fn begin(&mut self, forecast: &Forecast) {
         let [n, m, k] = forecast.shape;
         remark(format!(

@@ -35,12 +35,7 @@ fn solve<T: Scalar>(
 /// A system with this store, and its exact solution in `f64`.
 fn system<T: Scalar>(n: usize, k: usize, kept: Option<Format>) -> (System<T>, Bordered<f64>) {
     let kernel = Kernel::Rbf { gamma: 20.0 };
-    let exact = solve(
-        &problem::<f64>(n, 3, k, kernel, 2.0),
-        Method::Exact,
-        1,
-        0.0,
-    );
+    let exact = solve(&problem::<f64>(n, 3, k, kernel, 2.0), Method::Exact, 1, 0.0);
     let mut system = problem::<T>(n, 3, k, kernel, 2.0);
     if let Some(format) = kept {
         system.keep_kernel(format, &mut |_| true).unwrap();

@@ -17,8 +17,8 @@ use crate::{Error, Result};
 /// how the system is solved, not in the system. No rows are kept apart for
 /// validation; the test rows are followed after every iteration.
 ///
-/// The watcher is told whose turn it is ([`Observer::turn`]); if it asks to stop,
-/// runs that have not begun are left out.
+/// The watcher is told whose turn it is ([`Observer::turn`]) and which run has ended
+/// ([`Watcher::ended`]); if it asks to stop, runs that have not begun are left out.
 pub fn compare<T: Scalar>(
     data: Data<T>,
     configs: &[Config],
@@ -95,7 +95,9 @@ fn run_groups<T: Scalar>(
         let ended = solve::run_together(&ready.system, &entries, test, &mut observer)?;
         let asked = observer.asked;
         for (&run, ended) in group.iter().zip(ended) {
-            reports[run] = Some(report(ready, all[run].clone(), ended)?);
+            let report = report(ready, all[run].clone(), ended)?;
+            watcher.ended(run, &report);
+            reports[run] = Some(report);
         }
         if asked {
             break;

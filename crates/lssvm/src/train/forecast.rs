@@ -98,12 +98,7 @@ impl Forecast {
 }
 
 /// Seconds of all that the method does, from those of a tile.
-fn seconds(
-    config: &Effective,
-    [n, m, _]: [usize; 3],
-    kept: Option<Format>,
-    rates: &Rates,
-) -> f64 {
+fn seconds(config: &Effective, [n, m, _]: [usize; 3], kept: Option<Format>, rates: &Rates) -> f64 {
     let threads = config.threads as f64;
     let side = n as f64 / TILE as f64;
     let all_kernel = side * side * rates.kernel / threads;

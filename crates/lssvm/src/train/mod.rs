@@ -39,6 +39,9 @@ pub struct Data<T: Scalar> {
 pub trait Watcher: Observer + Send {
     /// Everything is decided and fits in memory; the run begins.
     fn begin(&mut self, _forecast: &Forecast) {}
+
+    /// Of several runs ([`compare`]), this one has ended.
+    fn ended(&mut self, _run: usize, _report: &Report) {}
 }
 
 impl Watcher for solve::Silent {}
