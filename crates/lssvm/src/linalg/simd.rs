@@ -186,10 +186,55 @@ mod x86 {
 
     use super::Vector;
 
+    // Functions and not closures, which would be compiled for the portable set.
+
+    #[inline(always)]
+    unsafe fn half_to_f32x16(p: *const f16) -> __m512 {
+        // SAFETY: the caller has the instruction set, and as many values.
+        unsafe { _mm512_cvtph_ps(_mm256_loadu_si256(p.cast())) }
+    }
+
+    #[inline(always)]
+    unsafe fn half_to_f64x8(p: *const f16) -> __m512d {
+        // SAFETY: the caller has the instruction set, and as many values.
+        unsafe { _mm512_cvtps_pd(_mm256_cvtph_ps(_mm_loadu_si128(p.cast()))) }
+    }
+
+    #[inline(always)]
+    unsafe fn half_to_f32x8(p: *const f16) -> __m256 {
+        // SAFETY: the caller has the instruction set, and as many values.
+        unsafe { _mm256_cvtph_ps(_mm_loadu_si128(p.cast())) }
+    }
+
+    #[inline(always)]
+    unsafe fn half_to_f64x4(p: *const f16) -> __m256d {
+        // SAFETY: the caller has the instruction set, and as many values.
+        unsafe { _mm256_cvtps_pd(_mm_cvtph_ps(_mm_loadl_epi64(p.cast()))) }
+    }
+
+    #[inline(always)]
+    unsafe fn sum_f32x8(v: __m256) -> f32 {
+        // SAFETY: the caller has the instruction set.
+        unsafe {
+            let four = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps::<1>(v));
+            let two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+            _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn sum_f64x4(v: __m256d) -> f64 {
+        // SAFETY: the caller has the instruction set.
+        unsafe {
+            let two = _mm_add_pd(_mm256_castpd256_pd128(v), _mm256_extractf128_pd::<1>(v));
+            _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)))
+        }
+    }
+
     macro_rules! vector {
         ($name:ident, $t:ident, $register:ident, $lanes:literal,
          $splat:ident, $load:ident, $store:ident, $fma:ident, $sub:ident, $add:ident, $abs:expr,
-         $load_half:expr) => {
+         $load_half:ident, $sum:ident) => {
             #[derive(Debug, Clone, Copy)]
             pub struct $name($register);
 
@@ -231,17 +276,8 @@ mod x86 {
                 }
                 #[inline(always)]
                 unsafe fn sum(self) -> $t {
-                    let mut lanes = [0.0; $lanes];
-                    // SAFETY: the array has enough values.
-                    unsafe { $store(lanes.as_mut_ptr(), self.0) };
-                    let mut width = $lanes / 2;
-                    while width > 0 {
-                        for l in 0..width {
-                            lanes[l] += lanes[l + width];
-                        }
-                        width /= 2;
-                    }
-                    lanes[0]
+                    // SAFETY: the caller has the instruction set.
+                    unsafe { $sum(self.0) }
                 }
             }
         };
@@ -259,7 +295,8 @@ mod x86 {
         _mm512_sub_ps,
         _mm512_add_ps,
         |v| _mm512_abs_ps(v),
-        |p: *const f16| _mm512_cvtph_ps(_mm256_loadu_si256(p.cast()))
+        half_to_f32x16,
+        _mm512_reduce_add_ps
     );
     vector!(
         F64x8,
@@ -273,7 +310,8 @@ mod x86 {
         _mm512_sub_pd,
         _mm512_add_pd,
         |v| _mm512_abs_pd(v),
-        |p: *const f16| _mm512_cvtps_pd(_mm256_cvtph_ps(_mm_loadu_si128(p.cast())))
+        half_to_f64x8,
+        _mm512_reduce_add_pd
     );
     vector!(
         F32x8,
@@ -287,7 +325,8 @@ mod x86 {
         _mm256_sub_ps,
         _mm256_add_ps,
         |v| _mm256_andnot_ps(_mm256_set1_ps(-0.0), v),
-        |p: *const f16| _mm256_cvtph_ps(_mm_loadu_si128(p.cast()))
+        half_to_f32x8,
+        sum_f32x8
     );
     vector!(
         F64x4,
@@ -301,6 +340,7 @@ mod x86 {
         _mm256_sub_pd,
         _mm256_add_pd,
         |v| _mm256_andnot_pd(_mm256_set1_pd(-0.0), v),
-        |p: *const f16| _mm256_cvtps_pd(_mm_cvtph_ps(_mm_loadl_epi64(p.cast())))
+        half_to_f64x4,
+        sum_f64x4
     );
 }

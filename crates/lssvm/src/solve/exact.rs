@@ -5,7 +5,7 @@
 //! ```
 //!
 //! S is positive definite where Θ is not, and one more right-hand side gives the
-//! exact bias ([`super::bordering`]). N³/3 operations, and N²/2 values of memory:
+//! exact bias (see `bordering`). N³/3 operations, and N²/2 values of memory:
 //! the lower half of S in tiles, factored in place. Steps of iterative refinement
 //! with sums in `f64` bring the residual down; they read Ω if it is kept besides,
 //! and else compute it once more each. A kernel that is not positive (`sigmoid`) is

@@ -7,7 +7,7 @@
 //!
 //! One product with S serves all columns; each has its own α and β, and rests when
 //! its residual is small enough. P is a Nyström approximation
-//! ([`super::preconditioner`]). A step is one iteration: N² values of Ω are read,
+//! (see `preconditioner`). A step is one iteration: N² values of Ω are read,
 //! or computed again if they are not kept. The choice for the full solution of
 //! large systems: the residual is known, and falls by orders of magnitude where the
 //! paper's methods take the square of the condition.

@@ -40,7 +40,7 @@ const LEAST_RANK: usize = 100;
 const LARGEST_RANK_SHARE: f64 = 0.25;
 
 /// The rank for a system of `n` rows with so many features: 2 N m² operations are
-/// [`SETUP_SHARE`] of N² M.
+/// four tenths of N² M.
 pub fn rank_for(n: usize, features: usize) -> usize {
     let features = features.max(FEWEST_FEATURES) as f64;
     let rank = (0.5 * SETUP_SHARE * n as f64 * features).sqrt();
