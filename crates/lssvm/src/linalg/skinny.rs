@@ -448,6 +448,7 @@ mod tests {
                 sums: &mut sums,
                 s: s.view(),
                 r: r.view(),
+                sweep: SWEEP_ROWS,
             });
             Matrix::from_vec(11, 70, sums)
         };
