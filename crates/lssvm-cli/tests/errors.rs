@@ -194,12 +194,12 @@ fn memory_is_planned_before_it_is_used() {
     let start = std::time::Instant::now();
     let parts = [
         "6000 rows",
-        "200.0 MB",
+        "150.0 MB",
         "--method mp --block-size",
         "--memory",
     ];
     folder.fails(
-        "train d.csv --method exact --memory 200M --model m",
+        "train d.csv --method exact --memory 150M --model m",
         1,
         &parts,
     );
@@ -210,7 +210,7 @@ fn memory_is_planned_before_it_is_used() {
     );
     assert!(start.elapsed().as_secs() < 10);
     // What the message advises works.
-    let output = folder.command("train d.csv --method exact --memory 200M");
+    let output = folder.command("train d.csv --method exact --memory 150M");
     let text = Written::new(&{ output }.output().unwrap()).stderr;
     let advice = text
         .split("use ")
@@ -220,7 +220,7 @@ fn memory_is_planned_before_it_is_used() {
         .next()
         .unwrap();
     folder.run(&format!(
-        "train d.csv --memory 200M --model m --iterations 1 {advice}"
+        "train d.csv --memory 150M --model m --iterations 1 {advice}"
     ));
     // Reading is within the budget too.
     folder.fails(

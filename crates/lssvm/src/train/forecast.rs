@@ -14,7 +14,7 @@ use super::Effective;
 use super::memory_plan::MemoryPlan;
 use crate::error::Bytes;
 use crate::kernel::{FillBlock, Kernel, Samples};
-use crate::linalg::{Matrix, Scalar, skinny};
+use crate::linalg::{Matrix, Output, Parallel, Scalar, skinny};
 use crate::solve::{Method, rank_for};
 use crate::system::{Format, TILE};
 
@@ -40,8 +40,12 @@ pub struct Forecast {
 
 /// Seconds that one thread takes for a tile of [`TILE`] rows and columns.
 struct Rates {
+    /// Computing it.
     kernel: f64,
+    /// A product of it with a few columns.
     product: f64,
+    /// A product of it with another tile.
+    square: f64,
 }
 
 impl Rates {
@@ -60,12 +64,18 @@ impl Rates {
             let mut out = Matrix::zeros(rows, outputs + 1);
             let start = Instant::now();
             skinny::add_product_of_transposed(out.view_mut(), tile.view(), v.view());
-            (filled, start.elapsed().as_secs_f64())
+            let multiplied = start.elapsed().as_secs_f64();
+            let mut square = Matrix::zeros(rows, rows);
+            let (a, out) = (tile.view(), square.view_mut());
+            let start = Instant::now();
+            T::gemm_nt(out, Output::Replace, a, a, T::ONE, Parallel::No);
+            [filled, multiplied, start.elapsed().as_secs_f64()]
         });
-        let slowest = |which: fn(&(f64, f64)) -> f64| times.iter().map(which).fold(0.0, f64::max);
+        let slowest = |which: usize| times.iter().map(|t| t[which]).fold(0.0, f64::max);
         Self {
-            kernel: slowest(|t| t.0) * whole,
-            product: slowest(|t| t.1) * whole,
+            kernel: slowest(0) * whole,
+            product: slowest(1) * whole,
+            square: slowest(2) * whole * TILE as f64 / rows.max(1) as f64,
         }
     }
 }
@@ -103,9 +113,8 @@ fn seconds(config: &Effective, [n, m, _]: [usize; 3], kept: Option<Format>, rate
     let side = n as f64 / TILE as f64;
     let all_kernel = side * side * rates.kernel / threads;
     let all_product = side * side * rates.product / threads;
-    // Operations a second of a matrix product, from the tiles: nearly all of a tile
-    // is one.
-    let rate = threads * 2.0 * (TILE * TILE * m.max(1)) as f64 / rates.kernel;
+    // Operations a second of a matrix product.
+    let rate = threads * 2.0 * (TILE as f64).powi(3) / rates.square;
     let (n, iterations) = (n as f64, config.iterations as f64);
     let pass = match kept {
         Some(_) => all_product,
