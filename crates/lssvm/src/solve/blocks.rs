@@ -28,7 +28,7 @@ impl Blocks {
         }
     }
 
-    /// The next block.
+    /// The next block, in ascending order: the bias, index 0, comes first.
     pub fn draw(&mut self) -> &[usize] {
         if self.next + self.block_size > self.permutation.len() {
             random::shuffle(&mut self.rng, &mut self.permutation);
