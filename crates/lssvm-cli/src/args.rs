@@ -1,6 +1,7 @@
 //! What can be typed, and the help that teaches it.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::{Parser, Subcommand};
 use lssvm::data::{Column, Format, ImageShape, Task};
@@ -9,6 +10,7 @@ use lssvm::linalg::Precision;
 use lssvm::memory::Size;
 use lssvm::preprocess::PipelineSpec;
 use lssvm::solve::Method;
+use lssvm::train::AUTO;
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -87,7 +89,7 @@ pub struct TrainArgs {
     /// Test data: their error is followed and reported, and decides nothing
     #[arg(long)]
     pub test: Option<PathBuf>,
-    /// Share of the training rows (0.1), or a file, whose error chooses the iteration
+    /// Share of the training rows (0.1), or a file, whose error chooses the iteration and ends the run
     #[arg(long)]
     pub validation: Option<String>,
     /// A TOML file with any of these options; the command line comes first
@@ -149,17 +151,19 @@ pub struct TrainArgs {
     )]
     pub c: Option<f64>,
 
-    /// exact, pcg, gauss-seidel, mp, kaczmarz, kaczmarz-mp or nystrom [default: exact up to 15,000 rows
-    /// that fit, else mp]
+    /// auto, exact, pcg, gauss-seidel, mp, kaczmarz, kaczmarz-mp or nystrom [default: auto: exact up to
+    /// 15,000 rows, else pcg if the kernel matrix fits in memory, else gauss-seidel]
     #[arg(long, help_heading = "Method")]
-    pub method: Option<Method>,
-    /// J, the training rows of a block [default: a tenth of the rows, at most 2000]
+    pub method: Option<MethodChoice>,
+    /// J, the training rows of a block [default: a tenth of the rows, at most 2000; 4096 for
+    /// gauss-seidel]
     #[arg(long, value_name = "J", help_heading = "Method")]
     pub block_size: Option<usize>,
     /// Rank of the preconditioner of pcg [default: chosen from rows and features]
     #[arg(long, value_name = "M", help_heading = "Method")]
     pub rank: Option<usize>,
-    /// Most iterations [default: two passes over the data; 6 for nystrom]
+    /// Most iterations [default: 300 for pcg, 4 for gauss-seidel, 6 for nystrom, else two passes over
+    /// the data]
     #[arg(long, short, help_heading = "Method")]
     pub iterations: Option<usize>,
     /// Most seconds; the iteration that passes it is finished
@@ -171,10 +175,11 @@ pub struct TrainArgs {
     )]
     pub time: Option<f64>,
     /// Stop at this relative residual, or when the weights change less than this in a whole pass
-    /// [default: 1e-4]
+    /// [default: 1e-3 for pcg and gauss-seidel, else 1e-4]
     #[arg(long, allow_hyphen_values = true, help_heading = "Method")]
     pub tolerance: Option<f64>,
-    /// Stop when the validation error has not improved for so many iterations
+    /// Stop when the validation error has not improved for so many iterations [default: 20 for pcg, 2
+    /// for gauss-seidel, else a pass over the data]
     #[arg(long, help_heading = "Method")]
     pub patience: Option<usize>,
     /// Average the weights of S runs with different seeds
@@ -311,6 +316,21 @@ pub struct BenchArgs {
     /// Write results as JSON to this file (- for the terminal)
     #[arg(long)]
     pub json: Option<PathBuf>,
+}
+
+/// A method by its name; none for `auto`.
+#[derive(Debug, Clone, Copy)]
+pub struct MethodChoice(pub Option<Method>);
+
+impl FromStr for MethodChoice {
+    type Err = lssvm::Error;
+
+    fn from_str(text: &str) -> lssvm::Result<Self> {
+        match text {
+            AUTO => Ok(Self(None)),
+            name => name.parse().map(|method| Self(Some(method))),
+        }
+    }
 }
 
 fn precision(text: &str) -> Result<Precision, String> {

@@ -108,7 +108,7 @@ impl TrainSettings {
             coef0: args.coef0.or(base.coef0),
             degree: args.degree.or(base.degree),
             c: args.c.or(base.c),
-            method: args.method.or(base.method),
+            method: args.method.map_or(base.method, |choice| choice.0),
             block_size: args.block_size.or(base.block_size),
             rank: args.rank.or(base.rank),
             iterations: args.iterations.or(base.iterations),

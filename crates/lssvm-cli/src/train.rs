@@ -1,15 +1,13 @@
 //! `lssvm train`
 
-use std::path::Path;
-
-use lssvm::data::{Dataset, Parts, ReadOptions, Task, read};
+use lssvm::data::{Dataset, Parts, ReadOptions, read};
 use lssvm::error::Bytes;
 use lssvm::linalg::{Precision, Scalar};
 use lssvm::model::{self, Input};
 use lssvm::solve::Stopped;
 use lssvm::system::Format;
-use lssvm::train::{Config, Data, Report, Shape, fit, forecast};
-use lssvm_report::{Machine, Page, Pictures, Run, Scores, training_page};
+use lssvm::train::{Config, Data, Report, fit, forecast};
+use lssvm_report::{Machine, Pictures, Run, training_page};
 
 use crate::args::TrainArgs;
 use crate::output::{self, fact, remark};
@@ -68,7 +66,9 @@ fn train<T: Scalar>(settings: &TrainSettings) -> anyhow::Result<()> {
     }
     let data = load::<T>(settings)?;
     if settings.print_config {
-        return print_config(&data, &settings.config);
+        let effective = forecast(data, &settings.config)?.config;
+        output::say(toml::to_string(&effective)?.trim_end());
+        return Ok(());
     }
     progress::catch_interrupts();
     let classes = is_classification(&data.train, &settings.config);
@@ -95,32 +95,18 @@ fn train<T: Scalar>(settings: &TrainSettings) -> anyhow::Result<()> {
         output::json(path, &report)?;
     }
     if let Some(path) = &settings.report {
-        let page = page(
-            &report,
-            &settings.data,
-            model.outputs().names(),
-            pictures.as_ref(),
-        );
+        let page = training_page(&Run {
+            report: &report,
+            data: settings.data.display().to_string(),
+            names: model.outputs().names(),
+            pictures: pictures.as_ref(),
+            machine: Machine::detect(),
+        });
         output::text(path, &page.to_html())?;
         output::json(&path.with_extension("json"), &page.to_json())?;
         fact("report", path.display());
     }
     Ok(())
-}
-
-fn page(report: &Report, data: &Path, names: &[String], pictures: Option<&Pictures>) -> Page {
-    let scores = report.test.as_ref().map(|test| Scores {
-        scores: &test.scores,
-        truth: &test.truth,
-        names,
-        pictures,
-    });
-    training_page(&Run {
-        report,
-        data: data.display().to_string(),
-        scores,
-        machine: Machine::detect(),
-    })
 }
 
 /// Reads all parts; test and validation data must fit the training data.
@@ -160,21 +146,6 @@ fn is_classification<T: Scalar>(train: &Dataset<T>, config: &Config) -> bool {
     matches!(targets, Some(Ok(lssvm::data::Targets::Classes { .. })))
 }
 
-fn print_config<T: Scalar>(data: &Data<T>, config: &Config) -> anyhow::Result<()> {
-    let rows = data.train.n_samples();
-    let shape = Shape {
-        rows: config.train_rows.unwrap_or(rows).min(rows),
-        image: config.image_shape.or(data.train.image),
-    };
-    let mut effective = config.resolve(shape)?;
-    effective.task = match is_classification(&data.train, config) {
-        true => Task::Classification,
-        false => Task::Regression,
-    };
-    output::say(toml::to_string(&effective)?.trim_end());
-    Ok(())
-}
-
 fn summarise(report: &Report) {
     let (iterations, seconds) = (report.iterations, report.seconds);
     let plural = if iterations == 1 { "" } else { "s" };
@@ -191,12 +162,8 @@ fn summarise(report: &Report) {
             report.stopped.because()
         ),
     );
-    if let Some(residual) = report.relative_residual {
-        let about = match report.relative_residual_exact {
-            true => "",
-            false => " (estimated from one block)",
-        };
-        fact("residual", format!("{residual:.2e} relative{about}"));
+    if let Some(residual) = report.residual_in_words() {
+        fact("residual", residual);
     }
     if report.jitter > 0.0 {
         let jitter = report.jitter;

@@ -8,8 +8,7 @@ use std::path::Path;
 
 use lssvm::data::{ReadOptions, Targets, Task, read};
 use lssvm::solve::Truth;
-use lssvm::train::Evaluation;
-use lssvm_report::{Block, Pictures, Run, Scores, training_page};
+use lssvm_report::{Block, Pictures};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -27,37 +26,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let scores = sample::class_scores(&codes, names.len(), 1.3);
     let truth = Truth::Classes(codes);
-    let evaluation = Evaluation::new(&scores, &truth, &names)?;
-    let report = sample::report(60, Some(evaluation), Task::Classification);
     let pictures = Pictures::new(&test);
-    let page = training_page(&Run {
-        report: &report,
-        data: "data/mnist".into(),
-        scores: Some(Scores {
-            scores: &scores,
-            truth: &truth,
-            names: &names,
-            pictures: pictures.as_ref(),
-        }),
-        machine: sample::machine(),
-    });
+    let page = sample::page("data/mnist", 60, &scores, &truth, &names, pictures.as_ref());
     std::fs::write(folder.join("classes.html"), page.to_html())?;
 
     let (truth, scores) = sample::regression(20_000);
     let names = ["load".to_string(), "temperature".to_string()];
-    let evaluation = Evaluation::new(&scores, &truth, &names)?;
-    let report = sample::report(40, Some(evaluation), Task::Regression);
-    let page = training_page(&Run {
-        report: &report,
-        data: "energy.csv".into(),
-        scores: Some(Scores {
-            scores: &scores,
-            truth: &truth,
-            names: &names,
-            pictures: None,
-        }),
-        machine: sample::machine(),
-    });
+    let page = sample::page("energy.csv", 40, &scores, &truth, &names, None);
     std::fs::write(folder.join("values.html"), page.to_html())?;
 
     std::fs::write(folder.join("stress.html"), sample::stress().to_html())?;

@@ -9,11 +9,10 @@ mod sample;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use lssvm::data::{Dataset, Task};
+use lssvm::data::Dataset;
 use lssvm::linalg::Matrix;
 use lssvm::solve::Truth;
-use lssvm::train::Evaluation;
-use lssvm_report::{Page, Pictures, Run, Scores, training_page};
+use lssvm_report::{Page, Pictures};
 use serde_json::Value;
 
 /// Counts what goes wrong, from the very start.
@@ -50,37 +49,14 @@ fn classification() -> Page {
     let pictures = Pictures::new(&data).expect("images");
     let scores = sample::class_scores(&codes, 10, 8.0);
     let truth = Truth::Classes(codes);
-    let evaluation = Evaluation::new(&scores, &truth, &names).unwrap();
-    let report = sample::report(60, Some(evaluation), Task::Classification);
-    training_page(&Run {
-        report: &report,
-        data: "<script>digits</script>".into(),
-        scores: Some(Scores {
-            scores: &scores,
-            truth: &truth,
-            names: &names,
-            pictures: Some(&pictures),
-        }),
-        machine: sample::machine(),
-    })
+    let data = "<script>digits</script>";
+    sample::page(data, 60, &scores, &truth, &names, Some(&pictures))
 }
 
 fn regression() -> Page {
     let (truth, scores) = sample::regression(2_000);
     let names = ["load".to_string(), "an_output_with_a_long_name".repeat(4)];
-    let evaluation = Evaluation::new(&scores, &truth, &names).unwrap();
-    let report = sample::report(40, Some(evaluation), Task::Regression);
-    training_page(&Run {
-        report: &report,
-        data: "energy.csv".into(),
-        scores: Some(Scores {
-            scores: &scores,
-            truth: &truth,
-            names: &names,
-            pictures: None,
-        }),
-        machine: sample::machine(),
-    })
+    sample::page("energy.csv", 40, &scores, &truth, &names, None)
 }
 
 /// What the browser found, at this width.

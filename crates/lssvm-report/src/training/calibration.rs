@@ -2,8 +2,8 @@
 
 use lssvm::metrics::{Calibration, CalibrationBin};
 use lssvm::model::softmax;
+use lssvm::train::Evaluation;
 
-use super::Scores;
 use crate::page::{Block, Section, Table};
 use crate::plot::{Axis, Plot, Series, grouped};
 
@@ -11,8 +11,8 @@ use crate::plot::{Axis, Plot, Series, grouped};
 const BINS: usize = 20;
 
 /// Reliability diagram, rows by confidence, and three scores.
-pub fn section(scores: &Scores, codes: &[u32]) -> Option<Section> {
-    let probabilities = softmax(scores.scores);
+pub fn section(test: &Evaluation, codes: &[u32]) -> Option<Section> {
+    let probabilities = softmax(&test.scores);
     // Scores that are not finite have no probabilities, and no section.
     let calibration = Calibration::new(probabilities.view(), codes, BINS).ok()?;
     let filled: Vec<_> = calibration.bins.iter().filter(|b| b.rows > 0).collect();

@@ -42,12 +42,8 @@ pub fn add(page: &mut Page, run: &Run) {
     page.fact("precision", precision);
     page.fact("time", duration(report.seconds));
     page.fact("stopped because", report.stopped.because());
-    if let Some(residual) = report.relative_residual {
-        let about = match report.relative_residual_exact {
-            true => "",
-            false => " (estimated from one block)",
-        };
-        page.fact("relative residual", format!("{residual:.2e}{about}"));
+    if let Some(residual) = report.residual_in_words() {
+        page.fact("relative residual", residual);
     }
     if report.jitter > 0.0 {
         page.fact("added to a diagonal", format!("{:.1e}", report.jitter));

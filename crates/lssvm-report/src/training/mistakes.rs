@@ -1,8 +1,10 @@
 //! The images that were classified wrong.
 
+use lssvm::linalg::Matrix;
 use lssvm::model::argmax;
+use lssvm::train::Evaluation;
 
-use super::Scores;
+use super::Run;
 use crate::page::{Block, Gallery, Section, Tile};
 use crate::plot::grouped;
 
@@ -19,17 +21,17 @@ struct Mistake {
 }
 
 /// Images with the true and the predicted class, the most certain errors first.
-pub fn section(scores: &Scores, codes: &[u32]) -> Option<Section> {
-    let pictures = scores.pictures?;
-    let mut mistakes = find(scores, codes);
+pub fn section(run: &Run, test: &Evaluation, codes: &[u32]) -> Option<Section> {
+    let pictures = run.pictures?;
+    let mut mistakes = find(&test.scores, codes);
     if mistakes.is_empty() {
         return None;
     }
     mistakes.sort_by(|a, b| b.lead.total_cmp(&a.lead).then(a.row.cmp(&b.row)));
     let all = mistakes.len();
     let tile = |mistake: &Mistake| {
-        let row = scores.scores.row(mistake.row);
-        let (truth, predicted) = (scores.name(mistake.truth), scores.name(mistake.predicted));
+        let row = test.scores.row(mistake.row);
+        let (truth, predicted) = (run.name(mistake.truth), run.name(mistake.predicted));
         let score = row[mistake.predicted];
         Some(Tile {
             picture: pictures.picture(mistake.row)?,
@@ -61,14 +63,14 @@ pub fn section(scores: &Scores, codes: &[u32]) -> Option<Section> {
     Some(section)
 }
 
-fn find(scores: &Scores, codes: &[u32]) -> Vec<Mistake> {
-    let classes = scores.scores.cols();
-    let predicted = argmax(scores.scores);
+fn find(scores: &Matrix<f64>, codes: &[u32]) -> Vec<Mistake> {
+    let classes = scores.cols();
+    let predicted = argmax(scores);
     let pairs = codes.iter().zip(predicted).enumerate();
     let wrong = pairs.filter(|(_, (truth, predicted))| *truth != predicted);
     let mistakes = wrong.map(|(row, (&truth, predicted))| {
         let (truth, predicted) = (truth as usize, predicted as usize);
-        let values = scores.scores.row(row);
+        let values = scores.row(row);
         let lead = match truth < classes {
             true => values[predicted] - values[truth],
             false => f64::NEG_INFINITY,

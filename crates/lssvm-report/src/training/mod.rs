@@ -14,7 +14,6 @@ mod facts;
 mod mistakes;
 mod values;
 
-use lssvm::linalg::Matrix;
 use lssvm::solve::Truth;
 use lssvm::train::{Evaluation, Report};
 
@@ -30,26 +29,15 @@ pub struct Run<'a> {
     pub report: &'a Report,
     /// What was read.
     pub data: String,
-    /// What the model says about the test rows, if there are any.
-    pub scores: Option<Scores<'a>>,
-    /// Where it ran.
-    pub machine: Machine,
-}
-
-/// What a model says about the test rows, and what is true.
-#[derive(Debug, Clone, Copy)]
-pub struct Scores<'a> {
-    /// A row a test row, a column an output.
-    pub scores: &'a Matrix<f64>,
-    /// What they should be.
-    pub truth: &'a Truth,
     /// Names of the outputs.
     pub names: &'a [String],
     /// The test rows as images, if they are images.
     pub pictures: Option<&'a Pictures>,
+    /// Where it ran.
+    pub machine: Machine,
 }
 
-impl Scores<'_> {
+impl Run<'_> {
     /// The name of an output; its number if it has none.
     fn name(&self, output: usize) -> String {
         match self.names.get(output).map(String::as_str) {
@@ -63,29 +51,21 @@ impl Scores<'_> {
 ///
 /// ```
 /// use lssvm::data::{Dataset, Labels};
-/// use lssvm::linalg::Matrix;
-/// use lssvm::train::{Config, Data, fit, truth};
-/// use lssvm_report::{Machine, Run, Scores, training_page};
+/// /// use lssvm::train::{Config, Data, fit};
+/// use lssvm_report::{Machine, Run, training_page};
 /// // Two noisy clouds around (0, 0) and (3, 3).
 /// let x = Matrix::from_fn(60, 2, |i, j| (i % 2) as f32 * 3.0 + ((i * 7 + j * 3) as f32).sin());
 /// let mut clouds = Dataset::new("clouds".as_ref(), x);
 /// clouds.labels = Some(Labels::from_text((0..60).map(|i| ["near", "far"][i % 2])));
 /// let (train, test) = clouds.split(0.5, 1)?;
-/// let data = Data { train, validation: None, test: Some(test.clone()) };
+/// let data = Data { train, validation: None, test: Some(test) };
 /// let (model, report) = fit(data, &Config::default(), &mut lssvm::solve::Silent)?;
 ///
-/// let truth = truth(&test, model.outputs())?;
-/// let scores = model.decision_function(test.features)?.cast();
-/// let scores = Scores {
-///     scores: &scores,
-///     truth: &truth,
-///     names: model.outputs().names(),
-///     pictures: None,
-/// };
 /// let page = training_page(&Run {
 ///     report: &report,
 ///     data: "clouds".into(),
-///     scores: Some(scores),
+///     names: model.outputs().names(),
+///     pictures: None,
 ///     machine: Machine::detect(),
 /// });
 /// assert!(page.lead.contains("of 30 test rows are classified wrong"));
@@ -99,18 +79,12 @@ pub fn training_page(run: &Run) -> Page {
     page.sections.extend(curves::time(run.report));
     if let Some(test) = &run.report.test {
         page.sections.extend(classes::confusion(test));
-    }
-    if let Some(scores) = &run.scores {
-        match scores.truth {
-            Truth::Classes(codes) if codes.len() == scores.scores.rows() => {
-                page.sections.extend(mistakes::section(scores, codes));
-                page.sections.extend(calibration::section(scores, codes));
+        match &test.truth {
+            Truth::Classes(codes) => {
+                page.sections.extend(mistakes::section(run, test, codes));
+                page.sections.extend(calibration::section(test, codes));
             }
-            Truth::Values(values) if values.rows() == scores.scores.rows() => {
-                page.sections.extend(values::section(scores, values));
-            }
-            // Scores of other rows: there is nothing to compare.
-            _ => {}
+            Truth::Values(values) => page.sections.extend(values::section(run, test, values)),
         }
     }
     page

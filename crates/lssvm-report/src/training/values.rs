@@ -1,8 +1,9 @@
 //! Predicted values against true ones.
 
 use lssvm::linalg::Matrix;
+use lssvm::train::Evaluation;
 
-use super::Scores;
+use super::Run;
 use crate::page::{Block, Section};
 use crate::plot::{Axis, Mark, Plot, Series, grouped};
 
@@ -13,8 +14,8 @@ const MOST_POINTS: usize = 5_000;
 const MOST_OUTPUTS: usize = 4;
 
 /// Two plots for each output.
-pub fn section(scores: &Scores, values: &Matrix<f64>) -> Option<Section> {
-    let outputs = scores.scores.cols().min(values.cols());
+pub fn section(run: &Run, test: &Evaluation, values: &Matrix<f64>) -> Option<Section> {
+    let outputs = test.scores.cols().min(values.cols());
     let rows = values.rows();
     if outputs == 0 || rows == 0 {
         return None;
@@ -33,9 +34,9 @@ pub fn section(scores: &Scores, values: &Matrix<f64>) -> Option<Section> {
         ));
     }
     for output in 0..outputs.min(MOST_OUTPUTS) {
-        let pair = |i: usize| (values.row(i)[output], scores.scores.row(i)[output]);
+        let pair = |i: usize| (values.row(i)[output], test.scores.row(i)[output]);
         let pairs: Vec<_> = (0..rows).step_by(every).map(pair).collect();
-        let name = scores.name(output);
+        let name = run.name(output);
         section
             .blocks
             .extend(plots(output, &name, &pairs).map(Block::Plot));

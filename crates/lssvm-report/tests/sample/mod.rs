@@ -9,7 +9,10 @@ use lssvm::linalg::Matrix;
 use lssvm::memory::Size;
 use lssvm::solve::{Method, PhaseReport, Stopped, Truth};
 use lssvm::train::{Config, Evaluation, HistoryLine, Report, Shape};
-use lssvm_report::{Axis, Block, Heatmap, Machine, Mark, Page, Plot, Scale, Section, Series};
+use lssvm_report::{
+    Axis, Block, Heatmap, Machine, Mark, Page, Pictures, Plot, Run, Scale, Section, Series,
+    training_page,
+};
 
 /// Numbers that look random and are always the same.
 pub struct Noise(u64);
@@ -83,7 +86,15 @@ pub fn report(iterations: usize, test: Option<Evaluation>, task: Task) -> Report
         ..Config::default()
     };
     let rows = 60_000;
-    let config = config.resolve(Shape { rows, image }).unwrap();
+    let config = config.resolve(Shape {
+        rows,
+        features: 784,
+        outputs: 10,
+        others: 0,
+        validation: false,
+        image,
+    });
+    let config = config.unwrap();
     let end = match &test {
         Some(Evaluation {
             error_percent: Some(error),
@@ -126,6 +137,8 @@ pub fn report(iterations: usize, test: Option<Evaluation>, task: Task) -> Report
         stopped: Stopped::Iterations,
         relative_residual: Some(1.23e-3),
         relative_residual_exact: true,
+        tolerance_met: false,
+        certificate: None,
         jitter: 0.0,
         phases: vec![
             phase("kernel", 21.4, 88.1),
@@ -142,6 +155,29 @@ pub fn report(iterations: usize, test: Option<Evaluation>, task: Task) -> Report
         shape: [rows, 784, 10],
         config,
     }
+}
+
+/// The page of a run of so many iterations with these scores of the test rows.
+pub fn page(
+    data: &str,
+    iterations: usize,
+    scores: &Matrix<f64>,
+    truth: &Truth,
+    names: &[String],
+    pictures: Option<&Pictures>,
+) -> Page {
+    let task = match truth {
+        Truth::Classes(_) => Task::Classification,
+        Truth::Values(_) => Task::Regression,
+    };
+    let evaluation = Evaluation::new(scores, truth, names).unwrap();
+    training_page(&Run {
+        report: &report(iterations, Some(evaluation), task),
+        data: data.into(),
+        names,
+        pictures,
+        machine: machine(),
+    })
 }
 
 /// Two outputs, one with a spread that grows.

@@ -68,7 +68,7 @@ pub struct Portable;
 impl Arch for Avx512 {
     const FMA: bool = true;
     const REGISTER_BYTES: usize = 64;
-    const ACCUMULATORS: usize = 20;
+    const ACCUMULATORS: usize = 24;
     type F32 = x86::F32x16;
     type F64 = x86::F64x8;
 }
@@ -102,6 +102,23 @@ pub trait Job {
 pub fn mul_add<A: Arch, T: Scalar>(a: T, b: T, c: T) -> T {
     // Without the instruction, `mul_add` is a call of a slow library function.
     if A::FMA { a.mul_add(b, c) } else { a * b + c }
+}
+
+/// Bytes of a cache line.
+pub const LINE: usize = 64;
+
+/// Asks for the cache line at this address, which need not be valid, so that it is in
+/// the second-level cache when it is read.
+#[inline(always)]
+pub fn prefetch(address: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a hint, which reads nothing; every x86-64 processor has it.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T1>(address.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = address;
 }
 
 /// Runs the job with the best instruction set of this processor.

@@ -15,7 +15,7 @@
 
 use rayon::prelude::*;
 
-use super::simd::{Arch, Job, Vector, dispatch, mul_add};
+use super::simd::{Arch, Job, LINE, Vector, dispatch, mul_add, prefetch};
 use super::{MatMut, MatRef, Matrix, Scalar};
 
 /// Columns of S taken at once: with 10 rows of Qᵀ beside them (160 kB in f32)
@@ -100,6 +100,7 @@ pub fn transposed_product<T: Scalar>(s: MatRef<'_, T>, r: MatRef<'_, T>) -> Matr
                 s: s.row_range(start, end),
                 r: r.row_range(start, end),
                 sweep: SWEEP_ROWS,
+                ahead: Ahead::NOTHING,
             });
             sums
         })
@@ -109,8 +110,46 @@ pub fn transposed_product<T: Scalar>(s: MatRef<'_, T>, r: MatRef<'_, T>) -> Matr
     })
 }
 
-/// `sumsᵀ += sᵀ · r` on this thread; `sums` is k × j. For `s` that is in the cache.
-pub fn add_transposed_product<T: Scalar>(sums: &mut [T], s: MatRef<'_, T>, r: MatRef<'_, T>) {
+/// Memory that will be read next.
+#[derive(Debug, Clone, Copy)]
+pub struct Ahead {
+    start: *const u8,
+    bytes: usize,
+}
+
+impl Ahead {
+    /// Nothing is known.
+    pub const NOTHING: Ahead = Ahead {
+        start: std::ptr::null(),
+        bytes: 0,
+    };
+
+    /// These values.
+    pub fn of<T>(values: &[T]) -> Self {
+        Self {
+            start: values.as_ptr().cast(),
+            bytes: size_of_val(values),
+        }
+    }
+
+    /// Asks for part `part` of `parts`.
+    #[inline(always)]
+    fn fetch(self, part: usize, parts: usize) {
+        let lines = self.bytes / LINE;
+        for line in part * lines / parts..(part + 1) * lines / parts {
+            prefetch(self.start.wrapping_add(line * LINE));
+        }
+    }
+}
+
+/// `sumsᵀ += sᵀ · r` on this thread; `sums` is k × j. For `s` that is in the cache;
+/// `ahead` is fetched into it meanwhile.
+pub fn add_transposed_product<T: Scalar>(
+    sums: &mut [T],
+    s: MatRef<'_, T>,
+    r: MatRef<'_, T>,
+    ahead: Ahead,
+) {
     assert_eq!(s.rows(), r.rows());
     assert_eq!(sums.len(), s.cols() * r.cols());
     dispatch(Columns {
@@ -118,10 +157,11 @@ pub fn add_transposed_product<T: Scalar>(sums: &mut [T], s: MatRef<'_, T>, r: Ma
         s,
         r,
         sweep: SWEEP_CACHED_ROWS,
+        ahead,
     });
 }
 
-/// Calls `$body` with the constant `G` equal to `$group`, 1 to 10.
+/// Calls `$body` with the constant `G` equal to `$group`, 1 to 12.
 macro_rules! with_group {
     ($group:expr, $g:ident => $body:expr) => {
         match $group {
@@ -165,7 +205,15 @@ macro_rules! with_group {
                 const $g: usize = 10;
                 $body
             }
-            _ => unreachable!("a group has 1 to 10 columns"),
+            11 => {
+                const $g: usize = 11;
+                $body
+            }
+            12 => {
+                const $g: usize = 12;
+                $body
+            }
+            _ => unreachable!("a group has 1 to 12 columns"),
         }
     };
 }
@@ -277,6 +325,7 @@ struct Columns<'a, T> {
     r: MatRef<'a, T>,
     /// Rows swept together.
     sweep: usize,
+    ahead: Ahead,
 }
 
 impl<T: Scalar> Job for Columns<'_, T> {
@@ -291,6 +340,9 @@ impl<T: Scalar> Job for Columns<'_, T> {
             let r = self.r.row_range(top, (top + self.sweep).min(n));
             let mut left = 0;
             while left + width <= j {
+                if top == 0 {
+                    self.ahead.fetch(left / width, j / width);
+                }
                 for (first, last) in groups::<A>(k, SWEEP_REGISTERS) {
                     with_group!(last - first, G => {
                         // SAFETY: this is `run`, for its own `A`.
@@ -449,6 +501,7 @@ mod tests {
                 s: s.view(),
                 r: r.view(),
                 sweep: SWEEP_ROWS,
+                ahead: Ahead::of(s.values()),
             });
             Matrix::from_vec(11, 70, sums)
         };

@@ -11,11 +11,11 @@
 //! and else compute it once more each. A kernel that is not positive (`sigmoid`) is
 //! solved by Bunch–Kaufman on the whole matrix.
 
-use super::bordering::{residual_norm, right_hand_sides, weights};
+use super::bordering::{Reached, left_over, right_hand_sides};
 use super::{Phase, Residual, Solver, Step, Work};
 use crate::linalg::factor::more_jitter;
 use crate::linalg::{Matrix, Scalar, TiledCholesky};
-use crate::system::{Bordered, Format, System, TILE, relative};
+use crate::system::{Bordered, Certificate, Format, System, TILE};
 use crate::{Error, Result};
 
 /// Most steps of refinement; each must halve the residual or it is the last.
@@ -30,18 +30,12 @@ const KERNEL_SHARE: f64 = 0.3;
 
 /// The solution, once it is there.
 #[derive(Debug)]
-pub struct Exact<T: Scalar> {
-    weights: Bordered<T>,
-    residual: Option<Residual>,
-}
+pub struct Exact<T: Scalar>(Reached<T>);
 
 impl<T: Scalar> Exact<T> {
     /// Nothing solved yet.
     pub fn new(system: &System<T>) -> Self {
-        Self {
-            weights: Bordered::zeros(system.n(), system.outputs()),
-            residual: None,
-        }
+        Self(Reached::nowhere(system))
     }
 
     /// Bytes that it needs beside the data, for a positive kernel or another.
@@ -66,41 +60,21 @@ impl<T: Scalar> Factor<T> {
     /// The factor, and the jitter it needed.
     fn new(work: &mut Work<'_, T>) -> Result<(Self, f64)> {
         let (system, n) = (work.system, work.system.n() as f64);
-        let progress = &mut *work.progress;
         if !system.kernel().is_positive() {
             let flops = system.kernel_flops(n * (n + 1.0) / 2.0);
+            let progress = &mut *work.progress;
             let matrix = work.phases.time(Phase::Kernel, flops, || {
                 system.shifted_kernel(&mut |done| progress(KERNEL_SHARE * done))
             })?;
             return Ok((Factor::Indefinite(matrix), 0.0));
         }
-        let mut jitter = 0.0;
-        loop {
-            let flops = match system.kept() {
-                Some(Format::Full) => 0.0,
-                _ => system.kernel_flops(n * (n + 1.0) / 2.0),
-            };
-            let tiles = work.phases.time(Phase::Kernel, flops, || {
-                system.tiles(&mut |done| progress(KERNEL_SHARE * done))
-            })?;
-            let shift = system.lambda() + jitter;
-            let factor = work.phases.time(Phase::Factor, n * n * n / 3.0, || {
-                let mut told = |done: f64| progress(KERNEL_SHARE + (1.0 - KERNEL_SHARE) * done);
-                TiledCholesky::new(tiles, system.n(), TILE, shift, &mut told)
-            })?;
-            if let Some(factor) = factor {
-                return Ok((Factor::Positive(factor), jitter));
-            }
-            let mean = system.trace() / n;
-            if !mean.is_finite() {
-                return Err(Error::Numeric(
-                    "the kernel matrix holds values that are not finite; scale the features or \
-                     lower the kernel's degree or gamma"
-                        .into(),
-                ));
-            }
-            jitter = more_jitter::<T>(jitter, mean, system.n())?;
-        }
+        let flops = match system.kept() {
+            Some(Format::Full) => 0.0,
+            _ => system.kernel_flops(n * (n + 1.0) / 2.0),
+        };
+        let tiles = |system: &System<T>, told: &mut dyn FnMut(f64) -> bool| system.tiles(told);
+        let (factor, jitter) = factor_tiles(work, system.n(), flops, &tiles)?;
+        Ok((Factor::Positive(factor), jitter))
     }
 
     fn solve(&self, b: &mut Matrix<T>) {
@@ -113,14 +87,54 @@ impl<T: Scalar> Factor<T> {
     }
 }
 
-/// S⁻¹ [Y 1], refined, and what is left: [Y 1] − S V.
-fn solve<T: Scalar>(work: &mut Work<'_, T>, factor: &Factor<T>) -> (Matrix<T>, Matrix<T>) {
+/// Computes tiles, or copies them, and is told whom to tell how far that is.
+pub(super) type Tiles<'a, T> =
+    dyn Fn(&System<T>, &mut dyn FnMut(f64) -> bool) -> Result<Vec<Matrix<T>>> + 'a;
+
+/// Factors Ω+λI of `n` rows, given by tiles of Ω that can be had again, with `flops`
+/// operations, if the matrix needs jitter; returns that too.
+pub(super) fn factor_tiles<T: Scalar>(
+    work: &mut Work<'_, T>,
+    n: usize,
+    flops: f64,
+    tiles: &Tiles<'_, T>,
+) -> Result<(TiledCholesky<T>, f64)> {
+    let (system, progress) = (work.system, &mut *work.progress);
+    let size = n as f64;
+    let mut jitter = 0.0;
+    loop {
+        let tiles = work.phases.time(Phase::Kernel, flops, || {
+            tiles(system, &mut |done| progress(KERNEL_SHARE * done))
+        })?;
+        let shift = system.lambda() + jitter;
+        let factor = work.phases.time(Phase::Factor, size.powi(3) / 3.0, || {
+            let mut told = |done: f64| progress(KERNEL_SHARE + (1.0 - KERNEL_SHARE) * done);
+            TiledCholesky::new(tiles, n, TILE, shift, &mut told)
+        })?;
+        if let Some(factor) = factor {
+            return Ok((factor, jitter));
+        }
+        let mean = system.trace() / system.n() as f64;
+        if !mean.is_finite() {
+            return Err(Error::Numeric(
+                "the kernel matrix holds values that are not finite; scale the features or \
+                 lower the kernel's degree or gamma"
+                    .into(),
+            ));
+        }
+        jitter = more_jitter::<T>(jitter, mean, n)?;
+    }
+}
+
+/// V = S⁻¹ [Y 1], refined, and S V.
+fn solve<T: Scalar>(work: &mut Work<'_, T>, factor: &Factor<T>) -> (Matrix<T>, Matrix<f64>) {
     let system = work.system;
     let right = right_hand_sides(system);
     let (n, k) = (right.rows() as f64, right.cols() as f64);
     let scale = right.frobenius_norm();
     let mut residual = right.clone();
     let mut solution = Matrix::zeros(right.rows(), right.cols());
+    let mut its_product = Matrix::zeros(right.rows(), right.cols());
     let mut least = f64::INFINITY;
     for _ in 0..=MOST_REFINEMENTS {
         let mut correction = residual.clone();
@@ -134,34 +148,29 @@ fn solve<T: Scalar>(work: &mut Work<'_, T>, factor: &Factor<T>) -> (Matrix<T>, M
         let product = work
             .phases
             .time(Phase::Certify, flops, || system.shifted_product(&next));
-        let left = right.values().iter().zip(product.values());
-        let left = left.map(|(b, p)| T::from_f64(b.to_f64() - p)).collect();
-        let left = Matrix::from_vec(right.rows(), right.cols(), left);
+        let left = left_over(&right, &product);
         let norm = left.frobenius_norm();
         // Never worse than before, and never not a number after a number.
         if least.is_finite() && (norm.is_nan() || norm >= least) {
             break;
         }
         let enough = norm >= 0.5 * least || norm <= SMALL_ENOUGH * T::EPSILON * scale;
-        (solution, residual, least) = (next, left, norm);
+        (solution, its_product, residual, least) = (next, product, left, norm);
         if enough {
             break;
         }
     }
-    (solution, residual)
+    (solution, its_product)
 }
 
 impl<T: Scalar> Solver<T> for Exact<T> {
     fn step(&mut self, work: &mut Work<'_, T>) -> Result<Step> {
         let (factor, jitter) = Factor::new(work)?;
-        let (solution, residual) = solve(work, &factor);
-        self.weights = weights(&solution);
-        let scale = work.system.targets().frobenius_norm();
-        self.residual = Some(Residual {
-            relative: relative(residual_norm(&residual, &self.weights.bias), scale),
-            exact: true,
-        });
-        if !self.weights.norm().is_finite() {
+        let (solution, product) = solve(work, &factor);
+        let Self(reached) = self;
+        reached.take_over(&solution);
+        reached.certify(work.system, &product);
+        if !reached.weights().norm().is_finite() {
             return Err(Error::Numeric(
                 "the solution is not finite: the kernel matrix is singular in this precision; \
                  use a smaller c or --precision f64"
@@ -176,11 +185,15 @@ impl<T: Scalar> Solver<T> for Exact<T> {
     }
 
     fn weights(&self) -> &Bordered<T> {
-        &self.weights
+        self.0.weights()
     }
 
     fn residual(&self) -> Option<Residual> {
-        self.residual
+        self.0.residual()
+    }
+
+    fn certificate(&self) -> Option<&Certificate> {
+        self.0.certificate()
     }
 
     fn steps_per_pass(&self) -> usize {

@@ -8,14 +8,16 @@
 //! look at all of Ω, and the factors of the blocks are kept from pass to pass. The
 //! rows must be in random order; blocks are runs of them. A step is one pass. The
 //! error falls quickly in the first passes and slowly after that: for a small
-//! residual take [`super::pcg`].
+//! residual take [`super::pcg`]. Before the tolerance is said to be met, R is
+//! computed anew with true values of Ω.
 
 use rand_chacha::ChaCha8Rng;
 
-use super::bordering::{residual_norm, right_hand_sides, weights};
+use super::bordering::{Reached, left_over, right_hand_sides, true_product};
+use super::exact::factor_tiles;
 use super::{Phase, Residual, Solver, Step, Work};
-use crate::linalg::{Cholesky, Matrix, Scalar};
-use crate::system::{Bordered, System, TILE, relative};
+use crate::linalg::{Matrix, Scalar, TiledCholesky};
+use crate::system::{Bordered, Certificate, Format, Store, System, TILE};
 use crate::{Result, random};
 
 /// State of the iteration.
@@ -26,62 +28,57 @@ pub struct GaussSeidel<T: Scalar> {
     blocks: Vec<Block<T>>,
     v: Matrix<T>,
     r: Matrix<T>,
-    weights: Bordered<T>,
-    residual: Option<Residual>,
+    tolerance: f64,
+    reached: Reached<T>,
 }
 
 struct Block<T: Scalar> {
     tiles: std::ops::Range<usize>,
-    factor: Cholesky<T>,
+    factor: TiledCholesky<T>,
 }
 
 impl<T: Scalar> GaussSeidel<T> {
-    /// Blocks of about `block_size` rows: whole tiles.
-    pub fn new(system: &System<T>, block_size: usize, seed: u64) -> Self {
+    /// Blocks of about `block_size` rows: whole tiles. `tolerance`: the relative
+    /// residual that is aimed at.
+    pub fn new(system: &System<T>, block_size: usize, seed: u64, tolerance: f64) -> Self {
         Self {
             width: tiles_of(block_size),
             rng: random::rng(seed),
             blocks: Vec::new(),
             v: Matrix::zeros(system.n(), system.outputs() + 1),
             r: right_hand_sides(system),
-            weights: Bordered::zeros(system.n(), system.outputs()),
-            residual: None,
+            tolerance,
+            reached: Reached::nowhere(system),
         }
     }
 
     /// Bytes that it needs beside the data and Ω.
     pub fn bytes(n: usize, block_size: usize, outputs: usize) -> u64 {
-        let block = (tiles_of(block_size) * TILE).min(n) as u64;
-        let columns = 6 * (outputs as u64 + 1) * n as u64;
-        ((n as u64 + 2 * block) * block + columns) * size_of::<T>() as u64
+        let block = (tiles_of(block_size) * TILE).min(n);
+        let blocks = n.div_ceil(block.max(1)) as u64;
+        let columns = 6 * (outputs as u64 + 1) * n as u64 * size_of::<T>() as u64;
+        blocks * Store::<T>::bytes(block, Format::Full) + columns
     }
 
     /// The factors of all blocks; returns the largest jitter.
     fn factor(&mut self, work: &mut Work<'_, T>) -> Result<f64> {
         let system = work.system;
         let all = system.tile_rows();
-        let mut jitter = 0f64;
+        let mut largest = 0f64;
         for start in (0..all).step_by(self.width) {
             let tiles = start..(start + self.width).min(all);
-            let size = system.rows_of_tiles(&tiles).len() as f64;
+            let size = system.rows_of_tiles(&tiles).len();
             let flops = match system.kept() {
                 Some(_) => 0.0,
-                None => system.kernel_flops(0.5 * size * size),
+                None => system.kernel_flops(0.5 * (size * size) as f64),
             };
-            let block = work
-                .phases
-                .time(Phase::Kernel, flops, || system.shifted_block(&tiles));
-            let flops = size * size * size / 3.0;
-            let factor = work.phases.time(Phase::Factor, flops, || {
-                Cholesky::of_full(block, &mut |_| true)
-            })?;
-            jitter = jitter.max(factor.jitter());
+            let block =
+                |system: &System<T>, _: &mut dyn FnMut(f64) -> bool| Ok(system.block_tiles(&tiles));
+            let (factor, jitter) = factor_tiles(work, size, flops, &block)?;
+            largest = largest.max(jitter);
             self.blocks.push(Block { tiles, factor });
-            if !(work.progress)(0.0) {
-                return Err(crate::Error::Interrupted);
-            }
         }
-        Ok(jitter)
+        Ok(largest)
     }
 }
 
@@ -113,35 +110,37 @@ impl<T: Scalar> Solver<T> for GaussSeidel<T> {
             let flops = kernel + 2.0 * (n + size) * size * k as f64;
             let (v, r) = (&mut self.v, &mut self.r);
             work.phases.time(Phase::Product, flops, || {
-                factor.solve(change.view_mut());
+                factor.solve(&mut change);
                 let own = &mut v.values_mut()[within.start * k..within.end * k];
                 let pairs = own.iter_mut().zip(change.values());
                 pairs.for_each(|(v, &c)| *v += c);
                 system.subtract_columns(r, tiles, &change);
             });
         }
-        let weights = weights(&self.v);
-        let mut change = weights.clone();
-        change.add_scaled(&self.weights, -T::ONE);
-        self.weights = weights;
-        let scale = system.targets().frobenius_norm();
-        self.residual = Some(Residual {
-            relative: relative(residual_norm(&self.r, &self.weights.bias), scale),
-            exact: false,
-        });
+        let change = self.reached.take_over(&self.v);
+        self.reached.estimate(system, &self.r);
+        if self.reached.relative() <= self.tolerance {
+            let product = true_product(work, &self.v);
+            self.r = left_over(&right_hand_sides(system), &product);
+            self.reached.certify(system, &product);
+        }
         Ok(Step {
-            relative_change: relative(change.norm(), self.weights.norm()),
+            relative_change: change,
             jitter,
             finished: false,
         })
     }
 
     fn weights(&self) -> &Bordered<T> {
-        &self.weights
+        self.reached.weights()
     }
 
     fn residual(&self) -> Option<Residual> {
-        self.residual
+        self.reached.residual()
+    }
+
+    fn certificate(&self) -> Option<&Certificate> {
+        self.reached.certificate()
     }
 
     fn steps_per_pass(&self) -> usize {

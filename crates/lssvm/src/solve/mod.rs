@@ -59,7 +59,7 @@ pub use together::{Ended, Entry, run_together};
 pub use work::{OpenBlock, Work};
 
 use crate::linalg::{Matrix, Scalar};
-use crate::system::{Bordered, Strip, System};
+use crate::system::{Bordered, Certificate, Strip, System};
 use crate::{Error, Result};
 
 /// Which method solves the system.
@@ -107,8 +107,7 @@ impl Method {
         )
     }
 
-    /// Whether it works on all of Ω+λI, and gains if that is kept in memory. Such
-    /// methods want the rows in random order.
+    /// Whether it works on all of Ω+λI, and gains if that is kept in memory.
     pub fn wants_kernel(self) -> bool {
         matches!(self, Method::Pcg | Method::GaussSeidel)
     }
@@ -189,9 +188,17 @@ impl Plan {
             let blocks = Blocks::new(size, self.block_size, seed);
             match self.method {
                 Method::Exact => Box::new(exact::Exact::new(system)),
-                Method::Pcg => Box::new(pcg::Pcg::new(system, self.rank, self.tolerance)),
+                Method::Pcg => {
+                    let (rank, tolerance) = (self.rank, self.tolerance);
+                    Box::new(pcg::Pcg::new(system, rank, seed, tolerance))
+                }
                 Method::GaussSeidel => {
-                    let solver = gauss_seidel::GaussSeidel::new(system, self.block_size, seed);
+                    let solver = gauss_seidel::GaussSeidel::new(
+                        system,
+                        self.block_size,
+                        seed,
+                        self.tolerance,
+                    );
                     Box::new(solver)
                 }
                 Method::Nystrom => Box::new(nystrom::Nystrom::new(system, blocks)),
@@ -276,6 +283,11 @@ pub trait Solver<T: Scalar> {
 
     /// The residual of these weights, if it is known without more work.
     fn residual(&self) -> Option<Residual>;
+
+    /// The certificate of these weights, if it is known without more work.
+    fn certificate(&self) -> Option<&Certificate> {
+        None
+    }
 
     /// Tells how [`Solver::weights`] changed in the last step; the changes
     /// times their factors add up.

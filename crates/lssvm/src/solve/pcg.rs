@@ -6,24 +6,31 @@
 //! ```
 //!
 //! One product with S serves all columns; each has its own α and β, and rests when
-//! its residual is small enough. P is a Nyström approximation
-//! (see `preconditioner`). A step is one iteration: N² values of Ω are read,
+//! its residual is small enough. P is a Nyström approximation and what it misses on
+//! the diagonal (see `preconditioner`). A step is one iteration: N² values of Ω are read,
 //! or computed again if they are not kept. The choice for the full solution of
 //! large systems: the residual is known, and falls by orders of magnitude where the
 //! paper's methods take the square of the condition.
 //!
-//! R follows from its own recursion and drifts from the true residual by rounding;
-//! it is computed anew from time to time.
+//! R follows from its own recursion and drifts from the true residual by rounding.
+//! It is computed anew from time to time, and before the tolerance is said to be
+//! met. If Ω is kept in half precision, R is computed anew with true values whenever
+//! it has fallen by two orders of magnitude, and the iteration begins again from
+//! there (iterative refinement): the answer is that of the true system.
 
-use super::bordering::{residual_norm, right_hand_sides, weights};
+use super::bordering::{Reached, left_over, right_hand_sides, true_product};
 use super::preconditioner::{Preconditioner, rank_for};
 use super::{Phase, Residual, Solver, Step, Work};
 use crate::Result;
 use crate::linalg::{Matrix, Scalar};
-use crate::system::{Bordered, System, relative};
+use crate::system::{Bordered, Certificate, Format, System, TILE};
 
 /// Iterations after which R is computed anew.
 const FRESH_EVERY: usize = 50;
+
+/// In half precision, the share of R at which it is computed anew: below that it
+/// says more about the rounding of Ω than about the solution.
+const HALF_DROP: f64 = 0.01;
 
 /// A column rests when its own residual is so much of the tolerance for all.
 const COLUMN_SHARE: f64 = 0.3;
@@ -31,11 +38,10 @@ const COLUMN_SHARE: f64 = 0.3;
 /// State of the iteration.
 pub struct Pcg<T: Scalar> {
     rank: usize,
+    seed: u64,
     tolerance: f64,
     state: Option<State<T>>,
-    weights: Bordered<T>,
-    residual: Option<Residual>,
-    iterations: usize,
+    reached: Reached<T>,
 }
 
 struct State<T: Scalar> {
@@ -48,21 +54,25 @@ struct State<T: Scalar> {
     /// Directions and ⟨R, Z⟩ of all columns.
     d: Matrix<T>,
     rz: Vec<f64>,
+    /// The relative residual at which a column rests.
+    rest: f64,
+    /// Iterations since R was computed anew, and the relative residual then.
+    age: usize,
+    fresh: f64,
 }
 
 impl<T: Scalar> Pcg<T> {
-    /// `rank` of the preconditioner (none: chosen from the size), and the relative
-    /// residual at which a column may rest.
-    pub fn new(system: &System<T>, rank: Option<usize>, tolerance: f64) -> Self {
+    /// `rank` of the preconditioner (none: chosen from the size), the seed of its rows,
+    /// and the relative residual that is aimed at.
+    pub fn new(system: &System<T>, rank: Option<usize>, seed: u64, tolerance: f64) -> Self {
         let features = system.samples().matrix().cols();
         let rank = rank.unwrap_or_else(|| rank_for(system.n(), features));
         Self {
             rank: rank.clamp(1, system.n()),
-            tolerance: COLUMN_SHARE * tolerance,
+            seed,
+            tolerance,
             state: None,
-            weights: Bordered::zeros(system.n(), system.outputs()),
-            residual: None,
-            iterations: 0,
+            reached: Reached::nowhere(system),
         }
     }
 
@@ -73,7 +83,7 @@ impl<T: Scalar> Pcg<T> {
     }
 
     fn begin(&self, work: &mut Work<'_, T>) -> Result<State<T>> {
-        let preconditioner = Preconditioner::new(work, self.rank)?;
+        let preconditioner = Preconditioner::new(work, self.rank, self.seed)?;
         let right = right_hand_sides(work.system);
         let (n, k) = (right.rows(), right.cols());
         Ok(State {
@@ -82,6 +92,9 @@ impl<T: Scalar> Pcg<T> {
             r: right.clone(),
             d: Matrix::zeros(n, k),
             rz: vec![0.0; k],
+            rest: COLUMN_SHARE * self.tolerance,
+            age: 0,
+            fresh: 1.0,
             preconditioner,
             right,
         })
@@ -89,22 +102,34 @@ impl<T: Scalar> Pcg<T> {
 }
 
 impl<T: Scalar> State<T> {
-    /// Columns whose residual is not yet small enough.
-    fn awake(&self, tolerance: f64) -> Vec<usize> {
+    /// Columns whose residual is not yet small enough; all that are not zero if each
+    /// of them is.
+    fn awake(&mut self) -> Vec<usize> {
         let norms = dots(&self.r, &self.r);
-        let awake = |&c: &usize| norms[c].sqrt() > tolerance * self.scale[c];
-        (0..norms.len()).filter(awake).collect()
+        let larger = |rest: f64| {
+            let above = |&c: &usize| norms[c].sqrt() > rest * self.scale[c];
+            (0..norms.len()).filter(above).collect::<Vec<_>>()
+        };
+        let awake = larger(self.rest);
+        if !awake.is_empty() {
+            return awake;
+        }
+        // Together they do not meet the tolerance yet, or nobody would ask.
+        self.rest *= COLUMN_SHARE;
+        larger(0.0)
     }
 
-    fn step(&mut self, work: &mut Work<'_, T>, tolerance: f64, fresh: bool) {
+    fn step(&mut self, work: &mut Work<'_, T>) {
         let system = work.system;
-        let awake = self.awake(tolerance);
+        let awake = self.awake();
         if awake.is_empty() {
             return;
         }
+        self.age += 1;
         let (n, k) = (system.n() as f64, awake.len() as f64);
         let r = columns(&self.r, &awake);
-        let flops = 4.0 * n * self.preconditioner_rank() * k;
+        let depth = (self.preconditioner.rank() + TILE.min(system.n())) as f64;
+        let flops = 4.0 * n * depth * k;
         let z = work
             .phases
             .time(Phase::Precondition, flops, || self.preconditioner.apply(&r));
@@ -134,16 +159,26 @@ impl<T: Scalar> State<T> {
                 self.d.row_mut(i)[place] = d.get(i, c);
             }
         }
-        if fresh {
-            let product = self::product(work, &self.v);
-            let values = self.right.values().iter().zip(product.values());
-            let r = values.map(|(&b, &p)| b - p).collect();
-            self.r = Matrix::from_vec(self.right.rows(), self.right.cols(), r);
+    }
+
+    /// Whether R has drifted too far to be relied on.
+    fn is_stale(&self, kept: Option<Format>, relative: f64) -> bool {
+        match kept {
+            Some(Format::Half) => relative <= HALF_DROP * self.fresh,
+            _ => self.age >= FRESH_EVERY,
         }
     }
 
-    fn preconditioner_rank(&self) -> f64 {
-        self.preconditioner.rank() as f64
+    /// Computes R anew, and returns S V.
+    fn refresh(&mut self, work: &mut Work<'_, T>) -> Matrix<f64> {
+        let product = true_product(work, &self.v);
+        self.r = left_over(&self.right, &product);
+        self.age = 0;
+        if work.system.kept() == Some(Format::Half) {
+            // Directions belong to the rounded matrix and the old R.
+            self.rz.fill(0.0);
+        }
+        product
     }
 }
 
@@ -153,32 +188,34 @@ impl<T: Scalar> Solver<T> for Pcg<T> {
             Some(state) => state,
             None => self.begin(work)?,
         };
-        self.iterations += 1;
-        let fresh = self.iterations.is_multiple_of(FRESH_EVERY);
-        state.step(work, self.tolerance, fresh);
-        let weights = weights(&state.v);
-        let mut change = weights.clone();
-        change.add_scaled(&self.weights, -T::ONE);
-        self.weights = weights;
-        let scale = work.system.targets().frobenius_norm();
-        self.residual = Some(Residual {
-            relative: relative(residual_norm(&state.r, &self.weights.bias), scale),
-            exact: false,
-        });
+        let system = work.system;
+        state.step(work);
+        let change = self.reached.take_over(&state.v);
+        self.reached.estimate(system, &state.r);
+        let relative = self.reached.relative();
+        if relative <= self.tolerance || state.is_stale(system.kept(), relative) {
+            let product = state.refresh(work);
+            self.reached.certify(system, &product);
+            state.fresh = self.reached.relative();
+        }
         self.state = Some(state);
         Ok(Step {
-            relative_change: relative(change.norm(), self.weights.norm()),
+            relative_change: change,
             jitter: 0.0,
             finished: false,
         })
     }
 
     fn weights(&self) -> &Bordered<T> {
-        &self.weights
+        self.reached.weights()
     }
 
     fn residual(&self) -> Option<Residual> {
-        self.residual
+        self.reached.residual()
+    }
+
+    fn certificate(&self) -> Option<&Certificate> {
+        self.reached.certificate()
     }
 
     fn steps_per_pass(&self) -> usize {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::track::Track;
 use super::{Followed, OpenBlock, Phases, Plan, Residual};
 use crate::linalg::Scalar;
-use crate::system::{Bordered, System};
+use crate::system::{Bordered, Certificate, System};
 use crate::{Error, Result};
 
 /// When to stop.
@@ -140,6 +140,8 @@ pub struct Solution<T: Scalar> {
     pub weights: Bordered<T>,
     /// Residual of these weights.
     pub residual: Option<Residual>,
+    /// What is certain about these weights, if it was affordable to find out.
+    pub certificate: Option<Certificate>,
     /// Iterations made.
     pub iterations: usize,
     /// The iteration whose weights these are.

@@ -7,11 +7,11 @@ use super::{
     Solution, Solver, Step, Stopped, Work,
 };
 use crate::linalg::Scalar;
-use crate::system::{Bordered, Format, System, relative};
+use crate::system::{Bordered, Certificate, System};
 use crate::{Error, Result};
 
-/// The residual of the final weights is computed if that costs at most this
-/// share of the operations already spent.
+/// The final weights are examined if that costs at most this share of the operations
+/// already spent.
 const CERTIFY_SHARE: f64 = 0.25;
 
 /// A solver on its way.
@@ -25,6 +25,8 @@ pub(super) struct Track<T: Scalar> {
     /// run would have taken alone.
     seconds: f64,
     finished: bool,
+    /// Whether the method works on all of Ω.
+    full: bool,
 }
 
 impl<T: Scalar> Track<T> {
@@ -38,6 +40,7 @@ impl<T: Scalar> Track<T> {
             best: None,
             seconds: 0.0,
             finished: false,
+            full: plan.method.wants_kernel(),
         })
     }
 
@@ -84,7 +87,7 @@ impl<T: Scalar> Track<T> {
         };
         self.finished = step.finished;
         self.history.push(iteration);
-        Best::keep(&mut self.best, &iteration, self.solver.weights());
+        Best::keep(&mut self.best, &iteration, &*self.solver);
         Ok(iteration)
     }
 
@@ -132,39 +135,40 @@ impl<T: Scalar> Track<T> {
         *self.history.last().expect("at least one step was made")
     }
 
-    /// The residual of these weights from scratch, if that is affordable.
-    fn certify(&mut self, system: &System<T>, weights: &Bordered<T>) -> Option<Residual> {
-        let n = system.n() as f64;
-        let products = 2.0 * n * n * system.outputs() as f64;
-        let flops = match system.kept() {
-            Some(Format::Full) => products,
-            Some(Format::Half) => return None,
-            None => products + system.kernel_flops(0.5 * n * n),
-        };
-        let affordable = flops <= CERTIFY_SHARE * self.phases.flops();
+    /// Examines the weights, if that is affordable. Methods on all of Ω have looked at
+    /// it many times: theirs always are.
+    fn certify(&mut self, system: &System<T>, weights: &Bordered<T>) -> Option<Certificate> {
+        let flops = system.certify_flops();
+        let affordable = self.full || flops <= CERTIFY_SHARE * self.phases.flops();
         affordable.then(|| {
-            let residuals = self
-                .phases
-                .time(Phase::Certify, flops, || system.relative_residuals(weights));
-            Residual {
-                relative: overall(system, &residuals),
-                exact: true,
-            }
+            self.phases
+                .time(Phase::Certify, flops, || system.certify(weights))
         })
     }
 
-    /// The weights of the run, with a residual if it is to be had.
+    /// The weights of the run, with a certificate if it is to be had.
     pub(super) fn finish(mut self, system: &System<T>, stopped: Stopped) -> Solution<T> {
         let start = Instant::now();
         let last = self.last();
-        let (chosen, weights) = match self.best.take() {
-            Some(best) => (best.iteration, best.weights),
-            None => (last, self.solver.weights().clone()),
+        let (chosen, weights, known) = match self.best.take() {
+            Some(best) => (best.iteration, best.weights, best.certificate),
+            None => {
+                let solver = &self.solver;
+                (
+                    last,
+                    solver.weights().clone(),
+                    solver.certificate().cloned(),
+                )
+            }
         };
-        let known = chosen.residual.filter(|r| r.exact);
-        let residual = known.or_else(|| self.certify(system, &weights));
+        let certificate = known.or_else(|| self.certify(system, &weights));
+        let certain = certificate.as_ref().map(|c| Residual {
+            relative: c.relative_residual,
+            exact: true,
+        });
         Solution {
-            residual: residual.or(chosen.residual),
+            residual: certain.or(chosen.residual),
+            certificate,
             weights,
             iterations: last.iteration,
             best_iteration: chosen.iteration,
@@ -177,26 +181,15 @@ impl<T: Scalar> Track<T> {
     }
 }
 
-/// ‖Z − ΘW‖ / ‖Z‖ from the same of each output.
-fn overall<T: Scalar>(system: &System<T>, residuals: &[f64]) -> f64 {
-    let (mut part, mut whole) = (0.0, 0.0);
-    for (k, residual) in residuals.iter().enumerate() {
-        let column = (0..system.n()).map(|i| system.targets().get(i, k).to_f64().powi(2));
-        let scale: f64 = column.sum();
-        part += residual * residual * scale;
-        whole += scale;
-    }
-    relative(part.sqrt(), whole.sqrt())
-}
-
 /// The weights with the least validation error so far.
 struct Best<T: Scalar> {
     iteration: Iteration,
     weights: Bordered<T>,
+    certificate: Option<Certificate>,
 }
 
 impl<T: Scalar> Best<T> {
-    fn keep(best: &mut Option<Self>, iteration: &Iteration, weights: &Bordered<T>) {
+    fn keep(best: &mut Option<Self>, iteration: &Iteration, solver: &dyn Solver<T>) {
         let Some(error) = iteration.validation_error else {
             return;
         };
@@ -204,7 +197,8 @@ impl<T: Scalar> Best<T> {
         if before.is_none_or(|before| error < before) {
             *best = Some(Best {
                 iteration: *iteration,
-                weights: weights.clone(),
+                weights: solver.weights().clone(),
+                certificate: solver.certificate().cloned(),
             });
         }
     }

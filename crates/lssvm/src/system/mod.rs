@@ -13,11 +13,15 @@
 //! Everything is written as "the bias row, then my rows, then sum", so that
 //! rows can live on several machines.
 
+mod certificate;
+mod clusters;
 mod cross;
 mod shifted;
 mod store;
 mod strip;
 
+pub use certificate::Certificate;
+pub use clusters::in_clusters;
 pub use cross::{Cross, add_scores};
 pub use store::{Format, Store, TILE};
 pub use strip::Strip;
@@ -92,7 +96,8 @@ pub(crate) fn check_c(c: f64) -> Result<()> {
         return Err(Error::parameter(
             "c",
             c,
-            "must be positive and finite; a larger c follows the training data more closely",
+            "must be positive and finite: λ = 1/c keeps the system solvable where rows repeat; a \
+             larger c follows the training data more closely",
         ));
     }
     Ok(())

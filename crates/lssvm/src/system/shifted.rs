@@ -1,4 +1,4 @@
-//! S = Ω+λI as an operator: products, blocks of rows, leading columns.
+//! S = Ω+λI as an operator: products, and blocks of rows.
 //!
 //! S is positive definite where Θ is not; solvers that work on it solve
 //! S [A ν] = [Y 1] and get the bias from the last column. Ω is read from the
@@ -16,10 +16,11 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::System;
-use super::store::{PANEL, TILE, extent};
+use super::store::{PANEL, Show, TILE, extent};
+use super::{Format, System};
 use crate::kernel::FillBlock;
-use crate::linalg::{MatMut, MatRef, Matrix, Scalar, skinny};
+use crate::linalg::skinny::{self, Ahead};
+use crate::linalg::{MatMut, MatRef, Matrix, Scalar};
 
 /// Rows of a tile that is computed and forgotten; tall enough for the speed of
 /// the matrix product.
@@ -28,6 +29,9 @@ const COMPUTED_ROWS: usize = 256;
 /// Parts of a product for each thread, so that all end together, and the fewest.
 const PARTS_PER_THREAD: usize = 4;
 const FEWEST_PARTS: usize = 8;
+
+/// Shows a tile of Ω in panels of a few rows, with the place of the first in the tile.
+type Panels<'a, T> = dyn Fn((usize, usize), &mut Vec<T>, &mut Show<'_, T>) + Sync + 'a;
 
 impl<T: Scalar> System<T> {
     /// Rows of tiles in S.
@@ -43,15 +47,20 @@ impl<T: Scalar> System<T> {
 
     /// Shows tile (`row`, `column`), `row` ≥ `column`, of Ω in panels of a few
     /// rows, with the place of the first in the tile.
-    fn panels(
+    fn panels(&self, place: (usize, usize), scratch: &mut Vec<T>, show: &mut Show<'_, T>) {
+        match &self.store {
+            Some(store) => store.panels(place, PANEL, scratch, show),
+            None => self.computed_panels(place, scratch, show),
+        }
+    }
+
+    /// The same, computed here and now.
+    fn computed_panels(
         &self,
         (row, column): (usize, usize),
         scratch: &mut Vec<T>,
-        show: &mut dyn FnMut(usize, MatRef<'_, T>),
+        show: &mut Show<'_, T>,
     ) {
-        if let Some(store) = &self.store {
-            return store.panels((row, column), PANEL, scratch, show);
-        }
         let (rows, columns) = (extent(row, self.n()), extent(column, self.n()));
         let z = self.samples.range(columns.start, columns.end);
         for top in rows.clone().step_by(COMPUTED_ROWS) {
@@ -61,12 +70,27 @@ impl<T: Scalar> System<T> {
             let x = self.samples.range(top, bottom);
             self.kernel.fill(panel, x, z);
             let panel = MatRef::new(bottom - top, columns.len(), scratch);
-            show(top - rows.start, panel);
+            show(top - rows.start, panel, Ahead::NOTHING);
         }
     }
 
-    /// S · V, summed in `f64`.
+    /// S · V, summed in `f64`; Ω as it is kept, or computed again.
     pub fn shifted_product(&self, v: &Matrix<T>) -> Matrix<f64> {
+        self.product_by(v, &|place, scratch, show| self.panels(place, scratch, show))
+    }
+
+    /// S · V, summed in `f64`; if Ω is kept in half precision it is computed again.
+    pub fn true_product(&self, v: &Matrix<T>) -> Matrix<f64> {
+        match self.kept() {
+            Some(Format::Full) => self.shifted_product(v),
+            _ => self.product_by(v, &|place, scratch, show| {
+                self.computed_panels(place, scratch, show)
+            }),
+        }
+    }
+
+    /// S · V of the tiles that `panels` shows.
+    fn product_by(&self, v: &Matrix<T>, panels: &Panels<'_, T>) -> Matrix<f64> {
         let (n, k) = (self.n(), v.cols());
         assert_eq!(v.rows(), n);
         let transposed = skinny::transpose_scaled(v.view(), T::ONE);
@@ -76,7 +100,7 @@ impl<T: Scalar> System<T> {
         );
         let partial: Vec<Matrix<f64>> = parts
             .into_par_iter()
-            .map(|part| self.product_of_part(part, v, &transposed))
+            .map(|part| self.product_of_part(part, v, &transposed, panels))
             .collect();
         let mut out = Matrix::from_fn(n, k, |i, c| self.lambda * v.get(i, c).to_f64());
         for part in partial {
@@ -93,6 +117,7 @@ impl<T: Scalar> System<T> {
         part: Range<usize>,
         v: &Matrix<T>,
         transposed: &Matrix<T>,
+        panels: &Panels<'_, T>,
     ) -> Matrix<f64> {
         let k = v.cols();
         let mut out = Matrix::<f64>::zeros(self.rows_of_tiles(&part).end, k);
@@ -106,13 +131,13 @@ impl<T: Scalar> System<T> {
                 own.resize(rows.len() * k, T::ZERO);
                 mirrored.clear();
                 mirrored.resize(k * columns.len(), T::ZERO);
-                self.panels((row, column), &mut scratch, &mut |top, panel| {
+                panels((row, column), &mut scratch, &mut |top, panel, ahead| {
                     let bottom = top + panel.rows();
                     let here = MatMut::new(panel.rows(), k, &mut own[top * k..bottom * k]);
                     skinny::add_product_of_transposed(here, panel, v_t);
                     if row != column {
                         let v = v.row_range(rows.start + top, rows.start + bottom);
-                        skinny::add_transposed_product(&mut mirrored, panel, v);
+                        skinny::add_transposed_product(&mut mirrored, panel, v, ahead);
                     }
                 });
                 add(&mut out.values_mut()[rows.start * k..], &own);
@@ -142,7 +167,7 @@ impl<T: Scalar> System<T> {
                         let place = rows.start - within.start..rows.end - within.start;
                         if other >= tile {
                             let change = negative.view().col_range(place.start, place.end);
-                            self.panels((other, tile), scratch, &mut |top, panel| {
+                            self.panels((other, tile), scratch, &mut |top, panel, _| {
                                 let r = &mut r[top * k..(top + panel.rows()) * k];
                                 let r = MatMut::new(panel.rows(), k, r);
                                 skinny::add_product_of_transposed(r, panel, change);
@@ -150,10 +175,10 @@ impl<T: Scalar> System<T> {
                         } else {
                             sums.clear();
                             sums.resize(r.len(), T::ZERO);
-                            self.panels((tile, other), scratch, &mut |top, panel| {
+                            self.panels((tile, other), scratch, &mut |top, panel, _| {
                                 let start = place.start + top;
                                 let change = change.row_range(start, start + panel.rows());
-                                skinny::add_transposed_product(sums, panel, change);
+                                skinny::add_transposed_product(sums, panel, change, Ahead::NOTHING);
                             });
                             let width = r.len() / k;
                             for (i, r) in r.chunks_exact_mut(k).enumerate() {
@@ -172,85 +197,28 @@ impl<T: Scalar> System<T> {
         }
     }
 
-    /// S[rows of these tiles, the same rows], both triangles.
-    pub fn shifted_block(&self, tiles: &Range<usize>) -> Matrix<T> {
-        let within = self.rows_of_tiles(tiles);
-        let size = within.len();
-        let mut out = Matrix::zeros(size, size);
-        let mut scratch = Vec::new();
-        for row in tiles.clone() {
-            for column in tiles.start..=row {
-                let left = column * TILE - within.start;
-                let first = row * TILE - within.start;
-                self.panels((row, column), &mut scratch, &mut |top, panel| {
-                    for i in 0..panel.rows() {
-                        let values = panel.row(i);
-                        let out = out.row_mut(first + top + i);
-                        out[left..left + values.len()].copy_from_slice(values);
-                    }
-                });
-            }
-        }
-        crate::linalg::factor::mirror_lower(&mut out);
-        let lambda = T::from_f64(self.lambda);
-        let diagonal = out.values_mut().iter_mut().step_by(size + 1);
-        diagonal.for_each(|v| *v += lambda);
-        out
-    }
-
-    /// Ω[:, first `columns`], N × `columns`.
-    pub fn leading_columns(&self, columns: usize) -> Matrix<T> {
-        let n = self.n();
-        assert!(columns <= n);
-        let mut out = Matrix::zeros(n, columns);
-        if columns == 0 {
-            return out;
-        }
-        let tiles = columns.div_ceil(TILE);
-        out.values_mut()
-            .par_chunks_mut(TILE * columns)
-            .enumerate()
-            .for_each_init(Vec::new, |scratch, (row, out)| {
-                for column in 0..tiles {
-                    let left = column * TILE;
-                    let width = (columns - left).min(TILE);
-                    if column <= row {
-                        self.panels((row, column), scratch, &mut |top, panel| {
-                            for i in 0..panel.rows() {
-                                let out = &mut out[(top + i) * columns + left..][..width];
-                                out.copy_from_slice(&panel.row(i)[..width]);
-                            }
-                        });
-                    } else {
-                        self.panels((column, row), scratch, &mut |top, panel| {
-                            for j in 0..panel.rows().min(width.saturating_sub(top)) {
-                                let values = panel.row(j);
-                                for (out, &v) in out.chunks_exact_mut(columns).zip(values) {
-                                    out[left + top + j] = v;
-                                }
-                            }
-                        });
-                    }
-                }
+    /// The tiles of Ω[rows of these tiles, the same rows] in its lower half, row after
+    /// row, to be worked on.
+    pub fn block_tiles(&self, tiles: &Range<usize>) -> Vec<Matrix<T>> {
+        let places: Vec<_> = tiles
+            .clone()
+            .flat_map(|row| (tiles.start..=row).map(move |column| (row, column)))
+            .collect();
+        let tile = |scratch: &mut Vec<T>, (row, column)| {
+            let (rows, columns) = (extent(row, self.n()), extent(column, self.n()));
+            let mut values = Vec::with_capacity(rows.len() * columns.len());
+            self.panels((row, column), scratch, &mut |_, panel, _| {
+                (0..panel.rows()).for_each(|i| values.extend_from_slice(panel.row(i)));
             });
-        out
+            Matrix::from_vec(rows.len(), columns.len(), values)
+        };
+        places.into_par_iter().map_init(Vec::new, tile).collect()
     }
 
-    /// ‖z − (ΘW)_k‖ / ‖z‖ for each output k, z its column of Z, with sums in
-    /// `f64`; Ω as it is kept, or computed again.
-    pub fn relative_residuals(&self, w: &super::Bordered<T>) -> Vec<f64> {
-        let product = self.shifted_product(&w.rows);
-        let output = |k: usize| {
-            let (mut squares, mut sum, mut scale) = (0.0, 0.0, 0.0);
-            for i in 0..self.n() {
-                let target = self.targets.get(i, k).to_f64();
-                squares += (target - product.get(i, k) - w.bias[k].to_f64()).powi(2);
-                scale += target * target;
-                sum += w.rows.get(i, k).to_f64();
-            }
-            super::relative((squares + sum * sum).sqrt(), f64::sqrt(scale))
-        };
-        (0..self.outputs()).map(output).collect()
+    /// The tile of Ω on its diagonal in this tile row, to be worked on.
+    pub fn diagonal_tile(&self, place: usize) -> Matrix<T> {
+        let only = self.block_tiles(&(place..place + 1)).pop();
+        only.expect("a block of one tile row has one tile")
     }
 }
 
@@ -285,8 +253,8 @@ fn add_transposed<T: Scalar>(out: &mut [f64], sums: &[T], k: usize) {
 mod tests {
     use super::*;
     use crate::kernel::Kernel;
+    use crate::system::Format;
     use crate::system::tests::{problem, theta};
-    use crate::system::{Bordered, Format};
 
     #[test]
     fn products_and_blocks_are_those_of_the_matrix() {
@@ -327,9 +295,9 @@ mod tests {
         let change = Matrix::from_fn(within.len(), 5, |i, c| v.get(within.start + i, c));
         let mut r = v.clone();
         system.subtract_columns(&mut r, &tiles, &change);
-        let block = system.shifted_block(&tiles);
-        let columns = (n / 2).max(1);
-        let leading = system.leading_columns(columns);
+        let block = system.block_tiles(&tiles);
+        let some: Vec<usize> = (0..n).step_by(3).collect();
+        let columns = system.columns(&some);
         for i in (0..n).step_by(41) {
             for c in 0..5 {
                 let plain: f64 = (0..n).map(|j| s(i, j) * v.get(j, c)).sum();
@@ -337,36 +305,23 @@ mod tests {
                 let plain: f64 = within.clone().map(|j| s(i, j) * v.get(j, c)).sum();
                 near(r.get(i, c), v.get(i, c) - plain, "columns");
             }
-            for j in (0..columns).step_by(17) {
+            for (place, &j) in some.iter().enumerate().step_by(17) {
                 let shift = if i == j { system.lambda() } else { 0.0 };
-                near(leading.get(i, j), s(i, j) - shift, "leading");
+                near(columns.get(i, place), s(i, j) - shift, "columns");
             }
         }
-        for i in (0..within.len()).step_by(29) {
-            for j in (0..within.len()).step_by(31) {
-                let plain = s(within.start + i, within.start + j);
-                near(block.get(i, j), plain, "block");
+        let places = tiles
+            .clone()
+            .flat_map(|r| (tiles.start..=r).map(move |c| (r, c)));
+        for ((row, column), tile) in places.zip(&block) {
+            for i in (0..tile.rows()).step_by(29) {
+                for j in (0..tile.cols()).step_by(31) {
+                    let (i_, j_) = (row * TILE + i, column * TILE + j);
+                    let shift = if i_ == j_ { system.lambda() } else { 0.0 };
+                    near(tile.get(i, j), s(i_, j_) - shift, "block");
+                }
             }
         }
-        let w = Bordered {
-            bias: vec![0.5, -1.0],
-            rows: Matrix::from_fn(n, 2, |i, c| v.get(i, c)),
-        };
-        let all = system.relative_residuals(&w);
-        let squares: f64 = all
-            .iter()
-            .enumerate()
-            .map(|(k, r)| {
-                let column = (0..n).map(|i| system.targets().get(i, k).powi(2));
-                r * r * column.sum::<f64>()
-            })
-            .sum();
-        let scale = system.targets().frobenius_norm();
-        near(
-            squares.sqrt() / scale,
-            system.relative_residual(&w),
-            "residual",
-        );
     }
 
     #[test]

@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::kernel::{FillBlock, Kernel, Samples};
 use crate::linalg::factor::mirror_lower;
 use crate::linalg::half::{self, f16};
+use crate::linalg::skinny::Ahead;
 use crate::linalg::{MatRef, Matrix, Scalar};
 use crate::{Error, Result};
 
@@ -128,29 +129,36 @@ impl<T: Scalar> Store<T> {
     }
 
     /// Shows tile (`row`, `column`) in panels of `height` rows, with the place of
-    /// the first. Values in half precision are widened in `scratch`.
+    /// the first and what comes after it in memory. Values in half precision are
+    /// widened in `scratch`.
     pub(super) fn panels(
         &self,
         (row, column): (usize, usize),
         height: usize,
         scratch: &mut Vec<T>,
-        show: &mut dyn FnMut(usize, MatRef<'_, T>),
+        show: &mut Show<'_, T>,
     ) {
         let (rows, columns) = (extent(row, self.n).len(), extent(column, self.n).len());
+        let place = place(row, column);
         for top in (0..rows).step_by(height) {
             let bottom = (top + height).min(rows);
             match &self.tiles {
                 Tiles::Full(tiles) => {
-                    show(top, tiles[place(row, column)].row_range(top, bottom));
+                    let here = tiles[place].values();
+                    let after = tiles.get(place + 1).map_or(&[][..], |t| t.values());
+                    let ahead = ahead(here, after, bottom * columns, height * columns);
+                    show(top, tiles[place].row_range(top, bottom), ahead);
                 }
                 Tiles::Half { tiles, scale } => {
-                    let values = &tiles[place(row, column)][top * columns..bottom * columns];
+                    let after = tiles.get(place + 1).map_or(&[][..], |t| t);
+                    let ahead = ahead(&tiles[place], after, bottom * columns, height * columns);
+                    let values = &tiles[place][top * columns..bottom * columns];
                     scratch.resize(values.len(), T::ZERO);
                     half::widen(values, scratch);
                     if *scale != T::ONE {
                         scratch.iter_mut().for_each(|v| *v *= *scale);
                     }
-                    show(top, MatRef::new(bottom - top, columns, scratch));
+                    show(top, MatRef::new(bottom - top, columns, scratch), ahead);
                 }
             }
         }
@@ -178,17 +186,28 @@ impl<T: Scalar> Store<T> {
                         width,
                     };
                     if column <= row {
-                        self.panels((row, column), height, scratch, &mut |top, panel| {
+                        self.panels((row, column), height, scratch, &mut |top, panel, _| {
                             picks.copy(panel, &mut out[top * width..]);
                         });
                     } else {
-                        self.panels((column, row), height, scratch, &mut |top, panel| {
+                        self.panels((column, row), height, scratch, &mut |top, panel, _| {
                             picks.copy_mirrored(top, panel, out);
                         });
                     }
                 }
             },
         );
+    }
+}
+
+/// Is shown a few rows of a tile, the place of the first, and what will be read next.
+pub(super) type Show<'a, T> = dyn FnMut(usize, MatRef<'_, T>, Ahead) + 'a;
+
+/// `length` values from `start` on in a tile, or the first of the tile after it.
+fn ahead<V>(here: &[V], after: &[V], start: usize, length: usize) -> Ahead {
+    match here.get(start..) {
+        None | Some([]) => Ahead::of(&after[..length.min(after.len())]),
+        Some(rest) => Ahead::of(&rest[..length.min(rest.len())]),
     }
 }
 

@@ -58,6 +58,18 @@ impl<T: Scalar> Strip<T> {
                 .iter()
                 .map(|&i| if i == 0 { T::ZERO } else { T::ONE }),
         );
+        self.read(system);
+        for (column, &index) in indices.iter().enumerate() {
+            match index {
+                0 => (0..self.n).for_each(|i| self.body[i * j + column] = T::ONE),
+                i => self.body[(i - 1) * j + column] += T::from_f64(system.lambda),
+            }
+        }
+    }
+
+    /// Kernel values of the body, from the store or computed.
+    fn read(&mut self, system: &System<T>) {
+        let (indices, j) = (&self.indices, self.columns());
         self.body.resize(self.n * j, T::ZERO);
         match &system.store {
             Some(store) => {
@@ -66,12 +78,6 @@ impl<T: Scalar> Strip<T> {
                 store.copy_columns(&mut picks, &mut self.body, j);
             }
             None => self.compute(system),
-        }
-        for (column, &index) in indices.iter().enumerate() {
-            match index {
-                0 => (0..self.n).for_each(|i| self.body[i * j + column] = T::ONE),
-                i => self.body[(i - 1) * j + column] += T::from_f64(system.lambda),
-            }
         }
     }
 
@@ -188,6 +194,16 @@ impl<T: Scalar> Strip<T> {
     pub fn bytes(n: usize, block_size: usize, n_features: usize) -> u64 {
         let values = block_size as u64 * (n as u64 + 2 * block_size as u64 + n_features as u64);
         values * size_of::<T>() as u64
+    }
+}
+
+impl<T: Scalar> System<T> {
+    /// Ω[:, these rows], N × as many.
+    pub fn columns(&self, rows: &[usize]) -> Matrix<T> {
+        let mut strip = Strip::new(self.n());
+        strip.indices.extend(rows.iter().map(|row| row + 1));
+        strip.read(self);
+        Matrix::from_vec(self.n(), rows.len(), strip.body)
     }
 }
 

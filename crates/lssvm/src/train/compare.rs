@@ -57,6 +57,8 @@ fn system_of(config: &Effective) -> Effective {
         averages: 0,
         follow: 0,
         seed: 0,
+        rank: None,
+        why: None,
         ..config.clone()
     }
 }

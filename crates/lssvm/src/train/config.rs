@@ -4,15 +4,20 @@
 //! it means for given data: everything is decided. The second is saved in the
 //! model and can be given back as the first.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
+use super::choice::{Choice, choose, gauss_seidel_block};
 use crate::data::{ImageShape, Task};
 use crate::kernel::{Gamma, KernelName, KernelSpec};
-use crate::linalg::Precision;
+use crate::linalg::{Precision, Scalar};
 use crate::memory::{self, Size};
 use crate::preprocess::PipelineSpec;
 use crate::solve::{Limits, Method, Plan};
+use crate::system::TILE;
 use crate::{Error, Result};
+
+/// The name that leaves the method open.
+pub const AUTO: &str = "auto";
 
 /// Settings of a training run; those not given are chosen from the data.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -36,7 +41,8 @@ pub struct Config {
     pub degree: Option<u32>,
     /// Regularisation weight c = 1/λ: larger follows the data more closely.
     pub c: Option<f64>,
-    /// How the system is solved.
+    /// How the system is solved; none, or `"auto"`: chosen from size and memory.
+    #[serde(deserialize_with = "method_or_auto")]
     pub method: Option<Method>,
     /// J, the indices of a block.
     pub block_size: Option<usize>,
@@ -104,9 +110,12 @@ pub struct Effective {
     pub time: Option<f64>,
     /// Tolerance.
     pub tolerance: f64,
-    /// Patience.
+    /// Patience, if it was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub patience: Option<usize>,
+    /// Patience if none was given; none without validation rows.
+    #[serde(skip)]
+    pub default_patience: Option<usize>,
     /// Share of the training rows kept apart for validation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub validation: Option<f64>,
@@ -127,6 +136,9 @@ pub struct Effective {
     pub budget: Size,
     /// Number type of the computation.
     pub precision: Precision,
+    /// Why this method, if it was chosen and not asked for.
+    #[serde(skip)]
+    pub why: Option<String>,
 }
 
 /// What the defaults depend on.
@@ -134,13 +146,17 @@ pub struct Effective {
 pub struct Shape {
     /// Training rows, with those that [`Config::validation`] keeps apart.
     pub rows: usize,
+    /// Features before preprocessing.
+    pub features: usize,
+    /// Classes or values.
+    pub outputs: usize,
+    /// Test and validation rows that were given besides.
+    pub others: usize,
+    /// Whether there are validation rows among them.
+    pub validation: bool,
     /// The shape of the image that a row is.
     pub image: Option<ImageShape>,
 }
-
-/// Above so many rows the default method is no longer `exact`: its N³/3
-/// operations take longer than two passes of matching pursuit.
-const MOST_ROWS_FOR_EXACT: usize = 15_000;
 
 /// Indices of a block, as in the paper's experiments, where the data have as many.
 const DEFAULT_BLOCK: usize = 2_000;
@@ -148,8 +164,28 @@ const DEFAULT_BLOCK: usize = 2_000;
 /// Members of a committee: the error is flat after a few.
 const DEFAULT_MEMBERS: usize = 6;
 
-/// Passes over all indices that the iterative methods make.
+/// Passes over all indices that the paper's methods make.
 const DEFAULT_PASSES: usize = 2;
+
+/// Passes of Gauss–Seidel: the error is down to that of the solution after two or
+/// three.
+const GAUSS_SEIDEL_PASSES: usize = 4;
+
+/// Most iterations of conjugate gradients; mostly the tolerance ends it earlier.
+const PCG_ITERATIONS: usize = 300;
+
+/// Iterations without a better validation error after which a run ends: errors of the
+/// first iterations jump about.
+const PCG_PATIENCE: usize = 20;
+const GAUSS_SEIDEL_PATIENCE: usize = 2;
+const LEAST_PATIENCE: usize = 10;
+
+/// Relative residual of methods that know it; the error of the predictions no longer
+/// changes long before.
+const FULL_TOLERANCE: f64 = 1e-3;
+
+/// Relative change (or residual) of methods that work block by block.
+const BLOCK_TOLERANCE: f64 = 1e-4;
 
 impl Config {
     /// Decides what was left open.
@@ -180,30 +216,44 @@ impl Config {
         };
         let budget = self.memory.unwrap_or_else(memory::default_budget);
         let precision = self.precision.unwrap_or_default();
-        let method = self.method.unwrap_or_else(|| {
-            let value = if precision == Precision::F64 { 8 } else { 4 };
-            let bytes = value * (rows as u64).pow(2);
-            if rows <= MOST_ROWS_FOR_EXACT && 2 * bytes <= budget.0 {
-                Method::Exact
-            } else {
-                Method::Mp
-            }
+        let kernel = self.kernel.unwrap_or(match image {
+            true => KernelName::Poly,
+            false => KernelName::Rbf,
         });
+        let solved = Shape {
+            rows,
+            others: shape.others + kept_apart,
+            ..shape
+        };
+        let (chosen, gauss_seidel_block) = match precision {
+            Precision::F32 => chosen::<f32>(&solved, kernel, budget),
+            Precision::F64 => chosen::<f64>(&solved, kernel, budget),
+        };
+        let method = self.method.unwrap_or(chosen.method);
         let size = rows + 1;
-        let block_size = self.block_size.unwrap_or_else(|| {
+        let block_size = self.block_size.unwrap_or_else(|| match method {
+            Method::GaussSeidel => gauss_seidel_block,
             // A tenth of small data, so that there are several blocks.
-            (size / 10).clamp(1, DEFAULT_BLOCK).max(100).min(size)
+            _ => (size / 10).clamp(1, DEFAULT_BLOCK).max(100).min(size),
         });
         let passes = DEFAULT_PASSES * (size / block_size.max(1)).max(1);
         let iterations = self.iterations.unwrap_or(match method {
             Method::Exact => 1,
+            Method::Pcg => PCG_ITERATIONS,
+            Method::GaussSeidel => GAUSS_SEIDEL_PASSES,
             Method::Nystrom => DEFAULT_MEMBERS,
             _ => passes,
         });
-        let kernel = if image {
-            KernelName::Poly
-        } else {
-            KernelName::Rbf
+        let validated = shape.validation || self.validation.is_some();
+        let patience = match method {
+            Method::Pcg => PCG_PATIENCE,
+            Method::GaussSeidel => GAUSS_SEIDEL_PATIENCE,
+            // A pass over all indices.
+            _ => (size / block_size.max(1)).max(LEAST_PATIENCE),
+        };
+        let tolerance = match method.wants_kernel() {
+            true => FULL_TOLERANCE,
+            false => BLOCK_TOLERANCE,
         };
         let cores = || std::thread::available_parallelism().map_or(1, |n| n.get());
         let threads = self.threads.unwrap_or_else(cores);
@@ -215,7 +265,7 @@ impl Config {
             image_shape: shape.image,
             train_rows: shape.rows,
             preprocess,
-            kernel: self.kernel.unwrap_or(kernel),
+            kernel,
             gamma: self.gamma.unwrap_or_default(),
             coef0: self.coef0.unwrap_or(0.0),
             degree: self.degree.unwrap_or(4),
@@ -225,8 +275,9 @@ impl Config {
             rank: self.rank,
             iterations,
             time: self.time,
-            tolerance: self.tolerance.unwrap_or(1e-4),
+            tolerance: self.tolerance.unwrap_or(tolerance),
             patience: self.patience,
+            default_patience: (validated && method.is_iterative()).then_some(patience),
             validation: self.validation,
             averages: self.averages.unwrap_or(1),
             follow: self.follow.unwrap_or(1),
@@ -235,11 +286,30 @@ impl Config {
             memory: self.memory,
             budget,
             precision,
+            why: match self.method {
+                Some(_) => None,
+                None => Some(chosen.why),
+            },
         };
         crate::system::check_c(effective.c)?;
         effective.limits().check()?;
         effective.plan().check(rows)?;
         Ok(effective)
+    }
+}
+
+/// The method of choice, and the block size that Gauss–Seidel would have.
+fn chosen<T: Scalar>(shape: &Shape, kernel: KernelName, budget: Size) -> (Choice, usize) {
+    let block = gauss_seidel_block::<T>(shape, budget).unwrap_or(TILE);
+    (choose::<T>(shape, kernel, budget), block)
+}
+
+/// A method by its name, or none for `auto`.
+fn method_or_auto<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Method>, D::Error> {
+    let name = Option::<String>::deserialize(deserializer)?;
+    match name.as_deref() {
+        None | Some(AUTO) => Ok(None),
+        Some(name) => name.parse().map(Some).map_err(serde::de::Error::custom),
     }
 }
 
@@ -288,7 +358,7 @@ impl Effective {
             iterations: self.iterations,
             seconds: self.time,
             tolerance: self.tolerance,
-            patience: self.patience,
+            patience: self.patience.or(self.default_patience),
         }
     }
 }
@@ -300,6 +370,10 @@ mod tests {
     fn shape(rows: usize, image: Option<&str>) -> Shape {
         Shape {
             rows,
+            features: 784,
+            outputs: 10,
+            others: 0,
+            validation: false,
             image: image.map(|i| i.parse().unwrap()),
         }
     }
@@ -311,8 +385,13 @@ mod tests {
             ..Config::default()
         };
         let mnist = config.resolve(shape(60_000, Some("28x28"))).unwrap();
-        assert_eq!(mnist.method, Method::Mp);
-        assert_eq!((mnist.block_size, mnist.iterations), (2_000, 60));
+        assert_eq!((mnist.method, mnist.tolerance), (Method::Pcg, 1e-3));
+        let mp = Config {
+            method: Some(Method::Mp),
+            ..config.clone()
+        };
+        let mp = mp.resolve(shape(60_000, Some("28x28"))).unwrap();
+        assert_eq!((mp.block_size, mp.iterations), (2_000, 60));
         assert_eq!(
             (mnist.kernel, mnist.degree, mnist.c),
             (KernelName::Poly, 4, 1e4)
@@ -327,6 +406,42 @@ mod tests {
     }
 
     #[test]
+    fn validation_rows_end_a_run() {
+        let given = |config: &Config, validation| {
+            let shape = Shape {
+                validation,
+                ..shape(60_000, None)
+            };
+            config.resolve(shape).unwrap().limits().patience
+        };
+        let config = Config {
+            method: Some(Method::Mp),
+            ..Config::default()
+        };
+        assert_eq!(given(&config, false), None);
+        assert_eq!(given(&config, true), Some(30));
+        let share = Config {
+            validation: Some(0.1),
+            ..config.clone()
+        };
+        assert_eq!(given(&share, false), Some(27));
+        let own = Config {
+            patience: Some(3),
+            ..share
+        };
+        assert_eq!(given(&own, false), Some(3));
+    }
+
+    #[test]
+    fn auto_is_a_method_that_is_left_open() {
+        let config: Config = serde_json::from_str(r#"{"method": "auto"}"#).unwrap();
+        assert_eq!(config, Config::default());
+        let config: Config = serde_json::from_str(r#"{"method": "pcg"}"#).unwrap();
+        assert_eq!(config.method, Some(Method::Pcg));
+        assert!(serde_json::from_str::<Config>(r#"{"method": "magic"}"#).is_err());
+    }
+
+    #[test]
     fn the_effective_configuration_can_be_given_back() {
         let config = Config {
             memory: Some(Size(1_000_000_000)),
@@ -336,6 +451,10 @@ mod tests {
         let effective = config.resolve(shape(700, Some("28x28"))).unwrap();
         let json = serde_json::to_string(&effective).unwrap();
         let again: Config = serde_json::from_str(&json).unwrap();
-        assert_eq!(again.resolve(shape(700, Some("28x28"))).unwrap(), effective);
+        let again = again.resolve(shape(700, Some("28x28"))).unwrap();
+        // Chosen before, asked for now.
+        assert!(effective.why.is_some() && again.why.is_none());
+        let why = effective.why.clone();
+        assert_eq!(Effective { why, ..again }, effective);
     }
 }

@@ -31,7 +31,7 @@ pub(super) enum Kept {
 
 /// What the program itself takes, buffers of a reader that may still be held,
 /// and tiles of each thread.
-const BASE_BYTES: u64 = 100_000_000;
+pub(super) const BASE_BYTES: u64 = 100_000_000;
 
 /// If following needs a full product that is not in memory, it costs several
 /// iterations; then it is done this seldom unless the user chose otherwise.

@@ -4,6 +4,7 @@
 //! Dataset ─ pipeline ─ kernel ─ system ─ solver ─ Model + Report
 //! ```
 
+mod choice;
 mod compare;
 mod config;
 mod forecast;
@@ -12,7 +13,7 @@ mod prepare;
 mod report;
 
 pub use compare::compare;
-pub use config::{Config, Effective, Shape};
+pub use config::{AUTO, Config, Effective, Shape};
 pub use forecast::Forecast;
 pub use report::{Evaluation, HistoryLine, Report};
 

@@ -12,13 +12,14 @@ use crate::kernel::Kernel;
 use crate::linalg::{Matrix, Scalar};
 use crate::model::{Input, Outputs};
 use crate::preprocess::Pipeline;
-use crate::solve::{Flow, Followed, Phase, Phases, Plan, Truth};
-use crate::system::System;
+use crate::solve::{Flow, Followed, Method, Phase, Phases, Plan, Truth};
+use crate::system::{System, in_clusters};
 use crate::{Error, Result, random};
 
 /// Everything decided and checked, nothing computed.
 pub(super) struct Prepared<T: Scalar> {
     pub(super) config: Effective,
+    shape: Shape,
     data: Data<T>,
     outputs: Outputs,
     targets: Matrix<T>,
@@ -59,10 +60,19 @@ impl<T: Scalar> Prepared<T> {
                 format!("the data have {} features a row", data.train.n_features()),
             ));
         }
-        let mut config = config.resolve(Shape {
+        let rows = |part: &Option<Dataset<T>>| part.as_ref().map_or(0, Dataset::n_samples);
+        let shape = Shape {
             rows: data.train.n_samples(),
+            features: data.train.n_features(),
+            outputs: match &data.train.labels {
+                Some(labels) => labels.resolve(config.task.unwrap_or_default())?.outputs(),
+                None => 1,
+            },
+            others: rows(&data.validation) + rows(&data.test),
+            validation: data.validation.is_some(),
             image,
-        })?;
+        };
+        let mut config = config.resolve(shape)?;
         if let Some(share) = config.validation {
             let (train, validation) = data.train.split(share, config.seed)?;
             data.train = train;
@@ -106,6 +116,7 @@ impl<T: Scalar> Prepared<T> {
                 image: image.map(|i| [i.channels, i.height, i.width]),
             },
             config,
+            shape,
             data,
             outputs,
             targets,
@@ -115,10 +126,7 @@ impl<T: Scalar> Prepared<T> {
 
     /// The settings of another run on the same data.
     pub(super) fn resolve(&self, config: &Config) -> Result<Effective> {
-        let mut effective = config.resolve(Shape {
-            rows: self.config.train_rows,
-            image: self.config.image_shape,
-        })?;
+        let mut effective = config.resolve(self.shape)?;
         effective.task = self.config.task;
         Ok(effective)
     }
@@ -131,14 +139,17 @@ impl<T: Scalar> Prepared<T> {
             .preprocess
             .fit(self.data.train.features, self.input.image)?;
         let kernel = config.kernel_spec().resolve(&x)?;
-        let order = plans
-            .iter()
-            .any(|plan| plan.method.wants_kernel())
-            .then(|| {
-                let mut order: Vec<usize> = (0..n).collect();
-                random::shuffle(&mut random::rng(config.seed), &mut order);
-                order
-            });
+        let any = |method| plans.iter().any(|plan| plan.method == method);
+        let order = if any(Method::GaussSeidel) {
+            // Each block of rows a random sample.
+            let mut order: Vec<usize> = (0..n).collect();
+            random::shuffle(&mut random::rng(config.seed), &mut order);
+            Some(order)
+        } else if any(Method::Pcg) {
+            Some(in_clusters(&x, config.seed))
+        } else {
+            None
+        };
         let (x, targets) = match &order {
             Some(order) => (x.select_rows(order), self.targets.select_rows(order)),
             None => (x, self.targets),
@@ -216,7 +227,7 @@ pub(super) struct Ready<T: Scalar> {
     pub(super) config: Effective,
     /// Training rows, features after preprocessing, and outputs.
     pub(super) shape: [usize; 3],
-    /// Where row i of the system is in the data, if the rows were shuffled.
+    /// Where row i of the system is in the data, if the rows were put in another order.
     pub(super) order: Option<Vec<usize>>,
     /// Where the time went so far.
     pub(super) phases: Phases,

@@ -8,7 +8,7 @@ use crate::linalg::{Matrix, Scalar};
 use crate::metrics::{ClassScores, Confusion, RegressionScores};
 use crate::model::argmax;
 use crate::solve::{Iteration, PhaseReport, Solution, Stopped, Truth};
-use crate::system::Format;
+use crate::system::{Certificate, Format};
 use crate::{Error, Result};
 
 /// How well scores agree with the truth.
@@ -137,6 +137,11 @@ pub struct Report {
     pub relative_residual: Option<f64>,
     /// False if that is an estimate from one block of rows.
     pub relative_residual_exact: bool,
+    /// Whether the residual is known for certain to be within the tolerance.
+    pub tolerance_met: bool,
+    /// What is certain about the weights, if it was affordable to find out: the
+    /// residual of each output, and by how much the objective could still fall.
+    pub certificate: Option<Certificate>,
     /// The largest value that had to be added to a diagonal.
     pub jitter: f64,
     /// Where the time went; to machines, a map from the phase's name.
@@ -172,10 +177,39 @@ impl Report {
             "stopped": self.stopped,
             "relative_residual": self.relative_residual,
             "relative_residual_exact": self.relative_residual_exact,
+            "tolerance_met": self.tolerance_met,
             "jitter": self.jitter,
             "test_error_percent": test.and_then(|t| t.error_percent),
             "test_rmse": test.and_then(|t| t.regression.as_ref()).map(|r| r.rmse),
         })
+    }
+
+    /// How far the weights are from the solution, as people say it.
+    pub fn residual_in_words(&self) -> Option<String> {
+        let residual = self.relative_residual?;
+        let Some(certificate) = &self.certificate else {
+            let about = match self.relative_residual_exact {
+                true => "",
+                false => " (estimated)",
+            };
+            return Some(format!("{residual:.2e}{about}"));
+        };
+        let worst = certificate.relative_residuals.iter().copied();
+        let worst = match certificate.relative_residuals.len() {
+            0 | 1 => String::new(),
+            _ => format!(", at most {:.2e} for an output", worst.fold(0.0, f64::max)),
+        };
+        let met = match self.tolerance_met {
+            true => "within",
+            false => "above",
+        };
+        let gap = certificate.objective_gap / certificate.objective.max(f64::MIN_POSITIVE);
+        Some(format!(
+            "{residual:.2e}{worst}; {met} the tolerance of {:.0e}; the training objective could \
+             fall by at most {}",
+            self.config.tolerance,
+            share(gap)
+        ))
     }
 
     pub(super) fn new<T: Scalar>(
@@ -195,6 +229,10 @@ impl Report {
             stopped: solution.stopped,
             relative_residual: solution.residual.map(|r| r.relative),
             relative_residual_exact: solution.residual.is_some_and(|r| r.exact),
+            tolerance_met: solution
+                .residual
+                .is_some_and(|r| r.exact && r.relative <= config.tolerance),
+            certificate: solution.certificate.clone(),
             jitter: solution.jitter,
             phases: phases.report(),
             history: solution
@@ -208,5 +246,13 @@ impl Report {
             shape: ready.shape,
             config,
         }
+    }
+}
+
+/// A share as people write it.
+fn share(part: f64) -> String {
+    match 100.0 * part {
+        percent if percent >= 0.1 => format!("{percent:.1} %"),
+        percent => format!("{percent:.1e} %"),
     }
 }

@@ -77,6 +77,16 @@ pub enum Targets {
     Values(Matrix<f64>),
 }
 
+impl Targets {
+    /// How many numbers a model has to tell for each row.
+    pub fn outputs(&self) -> usize {
+        match self {
+            Targets::Classes { names, .. } => names.len(),
+            Targets::Values(values) => values.cols(),
+        }
+    }
+}
+
 impl Labels {
     /// Labels from their text.
     pub fn from_text<'a>(labels: impl IntoIterator<Item = &'a str>) -> Self {

@@ -1,0 +1,153 @@
+//! Which method, if none was asked for, and why.
+
+use super::Shape;
+use super::memory_plan::BASE_BYTES;
+use crate::kernel::KernelName;
+use crate::linalg::Scalar;
+use crate::memory::Size;
+use crate::solve::gauss_seidel::GaussSeidel;
+use crate::solve::{Method, Plan};
+use crate::system::{Cross, Format, Store, TILE};
+
+/// Up to so many rows the direct solution takes seconds, and nothing is more certain:
+/// its N³/3 operations are 1.1·10¹².
+const MOST_ROWS_FOR_EXACT: usize = 15_000;
+
+/// Rows of a block of Gauss–Seidel, where there are as many: larger blocks converge in
+/// fewer passes, and their factors take N·J values.
+const LARGEST_BLOCK: usize = 4 * TILE;
+
+/// What is left over of the budget for what is not reckoned here.
+const SLACK: f64 = 0.95;
+
+/// The method, and the reason as half a sentence.
+pub(super) struct Choice {
+    pub(super) method: Method,
+    pub(super) why: String,
+}
+
+/// Chooses among `exact`, `pcg`, `gauss-seidel` and `mp` from what fits in memory.
+///
+/// | | |
+/// |---|---|
+/// | up to 15,000 rows | `exact` |
+/// | the kernel matrix fits, in half precision if need be | `pcg`: a small residual in many cheap steps |
+/// | it does not | `gauss-seidel`: the least error in few passes, each of which computes Ω |
+/// | no room for its factors either, or a kernel that is not positive | `mp` |
+pub(super) fn choose<T: Scalar>(shape: &Shape, kernel: KernelName, budget: Size) -> Choice {
+    let room = Room::new::<T>(shape, budget);
+    let n = shape.rows;
+    let choice = |method, why: String| Choice { method, why };
+    let plan = |method| Plan {
+        method,
+        block_size: gauss_seidel_block::<T>(shape, budget).unwrap_or(TILE),
+        seed: 0,
+        averages: 1,
+        rank: None,
+        tolerance: 0.0,
+    };
+    let bytes = |method| plan(method).bytes::<T>(n, shape.features, shape.outputs);
+    if kernel == KernelName::Sigmoid {
+        let matrix = 2 * (n as u64).pow(2) * size_of::<T>() as u64;
+        return match n <= MOST_ROWS_FOR_EXACT && room.fits(matrix) {
+            true => choice(
+                Method::Exact,
+                "the kernel need not be positive for it".into(),
+            ),
+            false => choice(
+                Method::Mp,
+                "the kernel need not be positive for it, and the direct solution is too large"
+                    .into(),
+            ),
+        };
+    }
+    if n <= MOST_ROWS_FOR_EXACT && room.fits(bytes(Method::Exact)) {
+        return choice(
+            Method::Exact,
+            format!("the direct solution of {n} rows takes little time and memory"),
+        );
+    }
+    for (format, how) in [
+        (Format::Full, "fits in memory"),
+        (Format::Half, "fits in memory in half precision"),
+    ] {
+        if room.fits(bytes(Method::Pcg) + Store::<T>::bytes(n, format)) {
+            return choice(
+                Method::Pcg,
+                format!("{n} rows are many for a direct solution, and the kernel matrix {how}"),
+            );
+        }
+    }
+    let not_kept = "the kernel matrix does not fit in memory";
+    match gauss_seidel_block::<T>(shape, budget) {
+        Some(_) => choice(
+            Method::GaussSeidel,
+            format!("{not_kept}: few passes must do"),
+        ),
+        None => choice(Method::Mp, format!("{not_kept}: block by block")),
+    }
+}
+
+/// The rows of a block whose factors fit; none if not even the smallest do.
+pub(super) fn gauss_seidel_block<T: Scalar>(shape: &Shape, budget: Size) -> Option<usize> {
+    let room = Room::new::<T>(shape, budget);
+    let sizes = (1..=LARGEST_BLOCK / TILE).rev().map(|tiles| tiles * TILE);
+    let mut fitting =
+        sizes.filter(|&size| room.fits(GaussSeidel::<T>::bytes(shape.rows, size, shape.outputs)));
+    fitting.next()
+}
+
+/// What the data leave of the budget.
+struct Room(u64);
+
+impl Room {
+    fn new<T: Scalar>(shape: &Shape, budget: Size) -> Self {
+        let value = size_of::<T>() as u64;
+        let rows = (shape.rows + shape.others) as u64;
+        let data = value * rows * (shape.features + shape.outputs) as u64;
+        // Following the error may keep Ω(test, train) as well.
+        let cross = Cross::<T>::stored_bytes(shape.others, shape.rows);
+        let usable = (SLACK * budget.0 as f64) as u64;
+        Self(usable.saturating_sub(BASE_BYTES + data + cross))
+    }
+
+    fn fits(&self, bytes: u64) -> bool {
+        bytes <= self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chosen(rows: usize, kernel: KernelName, budget: u64) -> Method {
+        let shape = Shape {
+            rows,
+            features: 784,
+            outputs: 10,
+            others: 0,
+            validation: false,
+            image: None,
+        };
+        choose::<f32>(&shape, kernel, Size(budget)).method
+    }
+
+    #[test]
+    fn the_method_follows_size_memory_and_kernel() {
+        let gigabyte = 1_000_000_000;
+        for (rows, gigabytes, method) in [
+            (50, 1, Method::Exact),
+            (15_000, 8, Method::Exact),
+            (60_000, 20, Method::Pcg),
+            // 7.3 GB in f32: half precision.
+            (60_000, 6, Method::Pcg),
+            (60_000, 2, Method::GaussSeidel),
+            (1_000_000, 4, Method::Mp),
+        ] {
+            let found = chosen(rows, KernelName::Rbf, gigabytes * gigabyte);
+            assert_eq!(found, method, "{rows} rows, {gigabytes} GB");
+        }
+        assert_eq!(chosen(5_000, KernelName::Sigmoid, gigabyte), Method::Exact);
+        assert_eq!(chosen(60_000, KernelName::Sigmoid, gigabyte), Method::Mp);
+    }
+}
