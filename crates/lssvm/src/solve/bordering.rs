@@ -81,7 +81,13 @@ pub(super) struct Reached<T: Scalar> {
     weights: Bordered<T>,
     residual: Option<Residual>,
     certificate: Option<Certificate>,
+    /// The relative residual when it was last known for certain.
+    certain: f64,
 }
+
+/// In half precision, the share of a residual at which it is computed anew: below that
+/// it says more about the rounding of Ω than about the solution.
+const HALF_DROP: f64 = 0.01;
 
 impl<T: Scalar> Reached<T> {
     /// At W = 0, before the first step.
@@ -90,6 +96,7 @@ impl<T: Scalar> Reached<T> {
             weights: Bordered::zeros(system.n(), system.outputs()),
             residual: None,
             certificate: None,
+            certain: 1.0,
         }
     }
 
@@ -125,6 +132,7 @@ impl<T: Scalar> Reached<T> {
             relative: certificate.relative_residual,
             exact: true,
         });
+        self.certain = certificate.relative_residual;
         self.certificate = Some(certificate);
     }
 
@@ -141,8 +149,11 @@ impl<T: Scalar> Reached<T> {
         self.certificate.as_ref()
     }
 
-    /// The relative residual, for certain or not.
-    pub(super) fn relative(&self) -> f64 {
-        self.residual.map_or(f64::INFINITY, |r| r.relative)
+    /// Whether the residual must be known for certain now: it seems to be within the
+    /// tolerance, or Ω is in half precision and it has fallen far since it was.
+    pub(super) fn is_due(&self, system: &System<T>, tolerance: f64) -> bool {
+        let relative = self.residual.map_or(f64::INFINITY, |r| r.relative);
+        let half = system.kept() == Some(Format::Half);
+        relative <= tolerance || (half && relative <= HALF_DROP * self.certain)
     }
 }

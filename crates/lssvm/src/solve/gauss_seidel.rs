@@ -8,8 +8,8 @@
 //! look at all of Ω, and the factors of the blocks are kept from pass to pass. The
 //! rows must be in random order; blocks are runs of them. A step is one pass. The
 //! error falls quickly in the first passes and slowly after that: for a small
-//! residual take [`super::pcg`]. Before the tolerance is said to be met, R is
-//! computed anew with true values of Ω.
+//! residual take [`super::pcg`]. Before the tolerance is said to be met, and now and
+//! then if Ω is kept in half precision, R is computed anew with true values of Ω.
 
 use rand_chacha::ChaCha8Rng;
 
@@ -119,7 +119,7 @@ impl<T: Scalar> Solver<T> for GaussSeidel<T> {
         }
         let change = self.reached.take_over(&self.v);
         self.reached.estimate(system, &self.r);
-        if self.reached.relative() <= self.tolerance {
+        if self.reached.is_due(system, self.tolerance) {
             let product = true_product(work, &self.v);
             self.r = left_over(&right_hand_sides(system), &product);
             self.reached.certify(system, &product);

@@ -28,10 +28,6 @@ use crate::system::{Bordered, Certificate, Format, System, TILE};
 /// Iterations after which R is computed anew.
 const FRESH_EVERY: usize = 50;
 
-/// In half precision, the share of R at which it is computed anew: below that it
-/// says more about the rounding of Ω than about the solution.
-const HALF_DROP: f64 = 0.01;
-
 /// A column rests when its own residual is so much of the tolerance for all.
 const COLUMN_SHARE: f64 = 0.3;
 
@@ -56,9 +52,8 @@ struct State<T: Scalar> {
     rz: Vec<f64>,
     /// The relative residual at which a column rests.
     rest: f64,
-    /// Iterations since R was computed anew, and the relative residual then.
+    /// Iterations since R was computed anew.
     age: usize,
-    fresh: f64,
 }
 
 impl<T: Scalar> Pcg<T> {
@@ -94,7 +89,6 @@ impl<T: Scalar> Pcg<T> {
             rz: vec![0.0; k],
             rest: COLUMN_SHARE * self.tolerance,
             age: 0,
-            fresh: 1.0,
             preconditioner,
             right,
         })
@@ -161,14 +155,6 @@ impl<T: Scalar> State<T> {
         }
     }
 
-    /// Whether R has drifted too far to be relied on.
-    fn is_stale(&self, kept: Option<Format>, relative: f64) -> bool {
-        match kept {
-            Some(Format::Half) => relative <= HALF_DROP * self.fresh,
-            _ => self.age >= FRESH_EVERY,
-        }
-    }
-
     /// Computes R anew, and returns S V.
     fn refresh(&mut self, work: &mut Work<'_, T>) -> Matrix<f64> {
         let product = true_product(work, &self.v);
@@ -192,11 +178,9 @@ impl<T: Scalar> Solver<T> for Pcg<T> {
         state.step(work);
         let change = self.reached.take_over(&state.v);
         self.reached.estimate(system, &state.r);
-        let relative = self.reached.relative();
-        if relative <= self.tolerance || state.is_stale(system.kept(), relative) {
+        if state.age >= FRESH_EVERY || self.reached.is_due(system, self.tolerance) {
             let product = state.refresh(work);
             self.reached.certify(system, &product);
-            state.fresh = self.reached.relative();
         }
         self.state = Some(state);
         Ok(Step {
