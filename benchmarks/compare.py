@@ -31,6 +31,8 @@ QUICK_ROWS = 500
 BUSY = 0.5
 """A load above this is other work that will disturb the times."""
 UNLIMITED = float("inf")
+INTERRUPTED = 130
+"""Exit code, as a shell gives it."""
 
 
 def arguments():
@@ -126,11 +128,12 @@ def set_up_peers():
             if name in REQUIRED:
                 sys.exit(f"{name} {version} does not install: {reason}")
             missing[name] = f"does not install: {reason}"
-    for method in METHODS.values():
-        if method.package and method.package not in missing:
-            works, reason = ask(f"import {method.module}")
+    modules = {method.package: method.module for method in METHODS.values() if method.package}
+    for package, module in modules.items():
+        if package not in missing:
+            works, reason = ask(f"import {module}")
             if not works:
-                missing[method.package] = f"does not import: {without_paths(reason)}"
+                missing[package] = f"does not import: {without_paths(reason)}"
     for name, reason in missing.items():
         say(f"{name} {reason}")
     have = installed()
@@ -168,6 +171,18 @@ class Failed(Exception):
     def __init__(self, status, note="", **numbers):
         super().__init__(note)
         self.entry = {"status": status, "note": note, **numbers}
+
+
+def remark(training):
+    """Of a run of lssvm: the method, how well it solved the system, and why it ended before that."""
+    words = [training["config"]["method"]]
+    residual = training["relative_residual"]
+    if residual is not None:
+        about = "" if training["relative_residual_exact"] else "about "
+        words.append(f"relative residual {about}{residual:.1e}")
+    if training["stopped"] not in ("solved", "tolerance"):
+        words.append(f"stopped by {training['stopped']}")
+    return ", ".join(words)
 
 
 class Runner:
@@ -232,15 +247,13 @@ class Runner:
             result = json.loads(out.read_text())
         finally:
             model.unlink(missing_ok=True)
-        residual = training["relative_residual"]
-        known = "" if residual is None else f", relative residual {residual:.1e}"
         error = "rmse" if "rmse" in result else "error_percent"
         return {
             "train_seconds": training["seconds"],
             "predict_seconds": result["seconds"],
             error: result[error],
             "peak_memory_bytes": max(trained.peak_memory_bytes, evaluated.peak_memory_bytes),
-            "note": f"{training['config']['method']}{known}",
+            "note": remark(training),
             "options": " ".join(options),
         }
 
@@ -365,7 +378,7 @@ def main():
         compare(args, Runner(args, lssvm, missing), results, path)
     except KeyboardInterrupt:
         say(f"\ninterrupted; {path.name} has the finished ones, and --resume goes on from there")
-        return 130
+        return INTERRUPTED
     store(results, path, args)
     say()
     say(report.terminal(results))
@@ -373,4 +386,7 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)

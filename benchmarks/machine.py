@@ -77,7 +77,8 @@ class Ended:
             name = signal.Signals(-self.code).name
             return f"ended by {name}" + (", perhaps for want of memory" if name == "SIGKILL" else "")
         lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
-        return lines[-1] if lines else f"exit code {self.code}"
+        errors = [line for line in lines if line.startswith("error: ")]
+        return (errors or lines or [f"exit code {self.code}"])[-1]
 
 
 def run(command, threads, seconds, log):

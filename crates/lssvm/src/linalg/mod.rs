@@ -10,6 +10,7 @@
 
 pub mod dense;
 pub mod factor;
+pub mod gram;
 pub mod half;
 mod matrix;
 mod scalar;

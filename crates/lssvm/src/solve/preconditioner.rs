@@ -24,6 +24,7 @@ use rayon::prelude::*;
 
 use super::{Phase, Work};
 use crate::linalg::factor::more_jitter;
+use crate::linalg::gram::{gram_bytes, gram_upper};
 use crate::linalg::{Cholesky, MatMut, Matrix, Output, Parallel, Scalar, skinny, sum_of_squares};
 use crate::system::{System, TILE};
 use crate::{Result, random};
@@ -90,8 +91,7 @@ impl<T: Scalar> Preconditioner<T> {
         })?;
         let factor = phases.time(Phase::Precondition, size * m * m + m.powi(3) / 3.0, || {
             let mut gram = Matrix::zeros(rank, rank);
-            let out = gram.view_mut();
-            T::syrk_upper(out, Output::Replace, u.view(), T::ONE, Parallel::Pool);
+            gram_upper(gram.view_mut(), u.view());
             let diagonal = gram.values_mut().iter_mut().step_by(rank + 1);
             diagonal.for_each(|v| *v += T::ONE);
             Cholesky::new(gram)
@@ -138,7 +138,8 @@ impl<T: Scalar> Preconditioner<T> {
         // W and the tiles, and at one time C, a copy of it and the Gram matrix.
         let (n, rank) = (n as u64, rank as u64);
         let tile = n.min(TILE as u64);
-        (n * rank + 3 * rank * rank + n * tile) * size_of::<T>() as u64
+        let copies = gram_bytes::<T>(n as usize, rank as usize);
+        (n * rank + 3 * rank * rank + n * tile) * size_of::<T>() as u64 + copies
     }
 }
 

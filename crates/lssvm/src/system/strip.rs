@@ -12,7 +12,8 @@ use rayon::prelude::*;
 
 use super::{Bordered, System};
 use crate::kernel::FillBlock;
-use crate::linalg::{MatMut, MatRef, Matrix, Output, Parallel, Scalar, skinny};
+use crate::linalg::gram::{gram_bytes, gram_upper};
+use crate::linalg::{MatMut, MatRef, Matrix, Scalar, skinny};
 
 /// Rows and columns of one product and map. With many features the product
 /// outweighs all else and runs fastest in large pieces: 60,000 × 784 times
@@ -128,7 +129,7 @@ impl<T: Scalar> Strip<T> {
         let j = self.columns();
         gram.resize(j * j, T::ZERO);
         let out = MatMut::new(j, j, gram);
-        T::syrk_upper(out, Output::Replace, self.body(), T::ONE, Parallel::Pool);
+        gram_upper(out, self.body());
         for (row, &top) in gram.chunks_mut(j).zip(&self.top) {
             row.iter_mut()
                 .zip(&self.top)
@@ -193,7 +194,7 @@ impl<T: Scalar> Strip<T> {
     /// Bytes of a strip and its Gram matrix (a factor takes the Gram matrix's place).
     pub fn bytes(n: usize, block_size: usize, n_features: usize) -> u64 {
         let values = block_size as u64 * (n as u64 + 2 * block_size as u64 + n_features as u64);
-        values * size_of::<T>() as u64
+        values * size_of::<T>() as u64 + gram_bytes::<T>(n, block_size)
     }
 }
 
