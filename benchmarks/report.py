@@ -149,9 +149,11 @@ def svg(results):
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {bottom + 34}" '
         'font-family="sans-serif" font-size="13" role="img">',
         "<title>Training seconds, logarithmic, with test error</title>",
-        "<style>svg { color: #1a1a1a } text { fill: currentColor } "
+        # A ground of its own: the page around it may be dark where the reader's system is not.
+        "<style>svg { color: #1a1a1a } .ground { fill: #fff } text { fill: currentColor } "
         ".grid { stroke: currentColor; stroke-opacity: 0.2 } "
-        "@media (prefers-color-scheme: dark) { svg { color: #e6e6e6 } }</style>",
+        "@media (prefers-color-scheme: dark) { svg { color: #e6e6e6 } .ground { fill: #161b22 } }</style>",
+        f'<rect class="ground" width="{WIDTH}" height="{bottom + 34}"/>',
         f'<text x="{LEFT}" y="20" font-size="15" font-weight="bold">Training seconds (logarithmic), test error</text>',
         *axis,
         *body,

@@ -39,9 +39,9 @@ pub struct Cholesky<T: Scalar> {
 impl<T: Scalar> Cholesky<T> {
     /// Factors a symmetric matrix given by the upper triangle of `a`.
     ///
-    /// If the matrix is not positive definite in this precision, the least of
-    /// a growing series of multiples of the identity that makes it so is
-    /// added; [`Cholesky::jitter`] says how much that was.
+    /// If the matrix is not positive definite in this precision, a multiple of the
+    /// identity is added: the one after the least of a growing series that makes
+    /// it so. [`Cholesky::jitter`] says how much that was.
     pub fn new(mut a: Matrix<T>) -> Result<Self> {
         mirror_upper(&mut a);
         Self::of_full(a, &mut |_| true)
@@ -63,15 +63,19 @@ impl<T: Scalar> Cholesky<T> {
                     .into(),
             ));
         }
-        let mut jitter = 0.0;
+        let (mut jitter, mut safe) = (0.0, true);
         loop {
-            if factor_in_panels(a.view_mut(), progress)? {
+            let positive = factor_in_panels(a.view_mut(), progress)?;
+            if positive && safe {
                 return Ok(Self {
                     buffer: a,
                     diagonal,
                     jitter,
                 });
             }
+            // The least jitter that factors leaves pivots of rounding noise, and a
+            // solution of the same kind: one step more, and the noise is the smaller.
+            safe = positive;
             jitter = more_jitter::<T>(jitter, mean, n)?;
             restore_upper(&mut a, &diagonal, jitter);
         }

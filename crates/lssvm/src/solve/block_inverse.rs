@@ -8,7 +8,10 @@
 //! The columns are standardised as the paper does for Kaczmarz's rows (Θ is
 //! symmetric). It changes nothing in exact arithmetic, and makes the Gram
 //! matrix better conditioned: the bias column is far longer than the others. A
-//! rank-deficient block gets the least jitter on Ĝ's unit diagonal that factors.
+//! rank-deficient block gets the least jitter on Ĝ's unit diagonal that factors well
+//! (see [`Cholesky`]): with 10,000 columns of MNIST's 60,000 rows in `f32`, rounding alone
+//! makes Ĝ indefinite, and with the least jitter that factored at all one member of a
+//! Nyström committee spoilt the others (4.6 % error instead of 1.3).
 
 use crate::Result;
 use crate::linalg::{Cholesky, Matrix, Scalar};
