@@ -17,8 +17,8 @@ use crate::{Error, Result};
 /// which runs at full speed, dominates.
 const PANEL: usize = 512;
 
-/// The smallest jitter tried, in units of the type's rounding error times the
-/// mean of the diagonal.
+/// The smallest jitter tried, in units of the type's rounding error times √n times
+/// the mean of the diagonal: the size of the error matrix that rounding leaves.
 const FIRST_JITTER: f64 = 1.0;
 
 /// Factor by which the jitter grows from one try to the next.
@@ -114,7 +114,7 @@ pub fn more_jitter<T: Scalar>(before: f64, mean: f64, n: usize) -> Result<f64> {
     // An all-zero matrix has mean 0; any positive unit serves it.
     let unit = if mean > 0.0 { mean } else { 1.0 };
     let jitter = match before {
-        0.0 => FIRST_JITTER * T::EPSILON * unit,
+        0.0 => FIRST_JITTER * T::EPSILON * (n as f64).sqrt() * unit,
         _ => before * JITTER_GROWTH,
     };
     if jitter > LARGEST_JITTER * unit {
