@@ -2,14 +2,53 @@
 
 mod common;
 
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use assert_cmd::assert::OutputAssertExt;
-use common::{Folder, number};
+use common::{Folder, Written, number};
 
-/// Address space beyond the budget: code, stacks and what the allocator sets aside
-/// without using it.
-const BESIDE: u64 = 400_000_000;
+/// A control group that kills who takes more memory than this; none where groups
+/// cannot be made, which takes an administrator.
+struct Limit(PathBuf);
+
+impl Limit {
+    fn new(bytes: u64, name: &str) -> Option<Self> {
+        let versions = [
+            ("/sys/fs/cgroup", "memory.max"),
+            ("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
+        ];
+        versions.into_iter().find_map(|(root, file)| {
+            let name = format!("lssvm-{}-{name}", std::process::id());
+            let folder = Path::new(root).join(name);
+            fs::create_dir(&folder).ok()?;
+            let group = Self(folder);
+            let set = fs::write(group.0.join(file), bytes.to_string());
+            set.is_ok().then_some(group)
+        })
+    }
+
+    /// The same command, in this group.
+    fn around(&self, program: &Command) -> Command {
+        let mut shell = Command::new("sh");
+        shell
+            .args(["-c", "echo $$ > \"$0\" && exec \"$@\""])
+            .arg(self.0.join("cgroup.procs"))
+            .arg(program.get_program())
+            .args(program.get_args());
+        if let Some(folder) = program.get_current_dir() {
+            shell.current_dir(folder);
+        }
+        shell
+    }
+}
+
+impl Drop for Limit {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.0);
+    }
+}
 
 /// 4,000 rows of waves in two classes: the lower half of Ω takes 42 MB.
 fn waves() -> String {
@@ -28,23 +67,20 @@ fn waves() -> String {
 fn a_budget_is_kept_under_a_hard_limit() {
     let folder = Folder::new();
     folder.write("waves.csv", waves());
-    for (megabytes, kept) in [(250, Some("full")), (150, Some("half")), (122, None)] {
+    for (megabytes, kept) in [(250, Some("full")), (165, Some("half")), (140, None)] {
         let budget = megabytes * 1_000_000;
         let line = format!(
             "train waves.csv --method pcg --iterations 3 --threads 2 --memory {megabytes}M \
              --json r.json"
         );
-        // The shell limits the address space of the program that takes its place.
         let program = folder.command(&line);
-        let mut shell = Command::new("sh");
-        shell
-            .current_dir(folder.path("."))
-            .env("MALLOC_ARENA_MAX", "2")
-            .args(["-c", "ulimit -v $0 && exec \"$@\""])
-            .arg(((budget + BESIDE) / 1024).to_string())
-            .arg(program.get_program())
-            .args(program.get_args());
-        shell.assert().success();
+        match Limit::new(budget, &megabytes.to_string()) {
+            Some(limit) => limit.around(&program).assert().success(),
+            None => {
+                let mut program = program;
+                program.assert().success()
+            }
+        };
         let report = folder.json("r.json");
         assert_eq!(report["kernel_kept"].as_str(), kept, "{megabytes} MB");
         for what in ["peak_memory_bytes", "planned_memory_bytes"] {
@@ -67,6 +103,25 @@ fn too_little_memory_is_said_before_any_is_taken() {
         &["--memory"],
     );
     // A matrix that is not kept is no reason to give up.
-    let written = folder.run("plan waves.csv --memory 122M --method pcg");
+    let written = folder.run("plan waves.csv --memory 140M --method pcg");
     assert!(written.stdout.contains("recomputed"), "{}", written.stdout);
+}
+
+#[test]
+fn a_control_group_limits_the_default_budget() {
+    let folder = Folder::new();
+    folder.write("waves.csv", waves());
+    let Some(limit) = Limit::new(400_000_000, "default") else {
+        return;
+    };
+    let program = folder.command("plan waves.csv");
+    let assert = limit.around(&program).assert().success();
+    let said = Written::new(assert.get_output()).stdout;
+    // "up to 145.2 MB, of 283.1 MB": three quarters of what is left of 400.
+    let budget = said
+        .split(", of ")
+        .nth(1)
+        .and_then(|rest| rest.split_once(" MB"));
+    let budget: f64 = budget.expect("a budget in MB").0.parse().unwrap();
+    assert!((200.0..=300.0).contains(&budget), "{said}");
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
@@ -98,25 +99,56 @@ pub fn default_budget() -> Size {
     Size((DEFAULT_SHARE * free as f64) as u64)
 }
 
-/// Bytes that can be had without swapping.
+/// Bytes that can be had without swapping, within the limits of the control groups that
+/// this process is in.
 pub fn free() -> Option<u64> {
     let machine = kilobytes("/proc/meminfo", "MemAvailable:");
-    let number = |path: &str| fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
-    // Version 2 of control groups, then version 1.
-    let group = [
-        ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
-        (
-            "/sys/fs/cgroup/memory/memory.limit_in_bytes",
-            "/sys/fs/cgroup/memory/memory.usage_in_bytes",
-        ),
-    ];
-    let left = group
-        .iter()
-        .find_map(|(limit, used)| Some(number(limit)?.saturating_sub(number(used)?)));
-    match (machine, left) {
-        (Some(machine), Some(left)) => Some(machine.min(left)),
-        (machine, left) => machine.or(left),
+    let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let groups = group_folders(&own);
+    let left = groups.iter().filter_map(|folder| left_in(folder));
+    machine.into_iter().chain(left).min()
+}
+
+/// Where the limits of these control groups are, as `/proc/self/cgroup` names them, and
+/// of those around them.
+fn group_folders(own: &str) -> Vec<PathBuf> {
+    let mut folders = Vec::new();
+    for line in own.lines() {
+        // number:controllers:path; version 2 has no controllers.
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else {
+            continue;
+        };
+        let root = match controllers {
+            "" => "/sys/fs/cgroup",
+            c if c.split(',').any(|c| c == "memory") => "/sys/fs/cgroup/memory",
+            _ => continue,
+        };
+        // In a container the path may be that of the host: then the root is ours.
+        let path = Path::new(root).join(path.trim_start_matches('/'));
+        let around = path.ancestors().take_while(|a| a.starts_with(root));
+        folders.extend(around.map(Path::to_path_buf));
     }
+    folders
+}
+
+/// What a control group may still take.
+fn left_in(folder: &Path) -> Option<u64> {
+    let number = |name: &str| {
+        fs::read_to_string(folder.join(name))
+            .ok()?
+            .trim()
+            .parse()
+            .ok()
+    };
+    let pairs = [
+        ("memory.max", "memory.current"),
+        ("memory.limit_in_bytes", "memory.usage_in_bytes"),
+    ];
+    pairs.into_iter().find_map(|(limit, used)| {
+        let (limit, used): (u64, u64) = (number(limit)?, number(used)?);
+        Some(limit.saturating_sub(used))
+    })
 }
 
 /// The most memory this process ever held, in bytes.
@@ -149,6 +181,30 @@ mod tests {
         for text in ["", "G", "-1G", "8X", "0", "1e30G", "8 G G", "i"] {
             assert!(text.parse::<Size>().is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn control_groups_are_found() {
+        let names = |own: &str| {
+            let folders = group_folders(own);
+            folders
+                .iter()
+                .map(|f| f.display().to_string())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            names("0::/user.slice/job\n"),
+            [
+                "/sys/fs/cgroup/user.slice/job",
+                "/sys/fs/cgroup/user.slice",
+                "/sys/fs/cgroup"
+            ]
+        );
+        assert_eq!(
+            names("5:cpu,cpuacct:/a\n4:memory:/b\n"),
+            ["/sys/fs/cgroup/memory/b", "/sys/fs/cgroup/memory"]
+        );
+        assert!(names("nonsense\n\n3:").is_empty());
     }
 
     #[cfg(target_os = "linux")]

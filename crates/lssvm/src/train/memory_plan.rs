@@ -109,9 +109,9 @@ fn remedy<T: Scalar>(config: &Effective, n: usize, m: usize, k: usize, fixed: u6
         };
         fixed + plan.bytes::<T>(n, m, k) <= config.budget.0
     };
-    let method = match config.method {
-        Method::Exact => Method::Mp,
-        method => method,
+    let method = match config.method.draws_blocks() {
+        true => config.method,
+        false => Method::Mp,
     };
     let sizes = (0..).map(|i| (n + 1) >> i).take_while(|&size| size > 0);
     match sizes.into_iter().find(|&size| fits(method, size)) {
