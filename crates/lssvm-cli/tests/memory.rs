@@ -24,8 +24,10 @@ impl Limit {
             let folder = Path::new(root).join(name);
             fs::create_dir(&folder).ok()?;
             let group = Self(folder);
-            let set = fs::write(group.0.join(file), bytes.to_string());
-            set.is_ok().then_some(group)
+            // Where version 1 is in use, the root of version 2 is a plain folder.
+            let real = group.0.join("cgroup.procs").exists();
+            let set = real.then(|| fs::write(group.0.join(file), bytes.to_string()));
+            set?.is_ok().then_some(group)
         })
     }
 
