@@ -122,13 +122,13 @@ fn summary(results: &Results) -> Section {
             report.iterations.to_string(),
             number(report.test.as_ref().and_then(|t| t.error_percent), 2),
             settled.map_or("–".into(), |s| format!("{:.2} ± {:.2}", s.mean, s.spread)),
+            paper(results, run),
             number(settled.map(|s| s.fluctuation), 3),
             number(Some(seconds_per_iteration(report)), 2),
             number(run.paper_seconds, 0),
             report
                 .relative_residual
                 .map_or("–".into(), |r| format!("{r:.1e}")),
-            paper(results, run),
         ]
     };
     let header = [
@@ -137,11 +137,11 @@ fn summary(results: &Results) -> Section {
         "iterations",
         "error, %",
         "settled at, %",
+        "the paper says",
         "fluctuation, %",
         "s an iteration",
         "the paper's s",
         "relative residual",
-        "the paper says",
     ];
     let rows: Vec<Vec<String>> = all_made(results).map(row).collect();
     section

@@ -119,6 +119,9 @@ fn chart(kind: &str, name: &str, drawings: &str) -> String {
     )
 }
 
+/// Columns of a table that find room beside another block.
+const NARROW_COLUMNS: usize = 5;
+
 fn table(table: &Table) -> String {
     let class = |j: usize| match table.numeric.get(j) {
         Some(true) => " class=\"number\"",
@@ -143,9 +146,13 @@ fn table(table: &Table) -> String {
         })
         .collect();
     let caption = Escaped(&table.caption);
+    let wide = match table.header.len() > NARROW_COLUMNS {
+        true => " whole",
+        false => "",
+    };
     // Scrolls by itself if it is too wide; reachable by keyboard for that.
     format!(
-        "<div class=\"table\" role=\"region\" tabindex=\"0\" aria-label=\"{caption}\"><table>\
+        "<div class=\"table{wide}\" role=\"region\" tabindex=\"0\" aria-label=\"{caption}\"><table>\
          <caption>{caption}</caption><thead><tr>{header}</tr></thead><tbody>{rows}</tbody></table>\
          </div>"
     )
