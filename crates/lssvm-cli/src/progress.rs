@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use lssvm::solve::{Flow, Iteration, Observer};
@@ -67,12 +67,22 @@ pub struct Progress {
     classes: bool,
     /// Whether the model will be saved.
     kept: bool,
-    steps: u64,
+    steps: usize,
+    /// The residual that ends the run.
+    tolerance: f64,
+    /// Seconds that the run was expected to take.
+    expected: f64,
+    start: Instant,
+    /// When the first iteration was done, and the share of all that it was.
+    first: Option<(Instant, f64)>,
     rate: Rate,
 }
 
-/// Parts of a bar for a run of a single long step.
-const PARTS: u64 = 1000;
+/// Parts of a bar.
+const PARTS: f64 = 1000.0;
+
+/// Before so much is done, the forecast says more than the share.
+const LITTLE: f64 = 0.05;
 
 impl Progress {
     pub fn new(classes: bool, kept: bool) -> Self {
@@ -81,7 +91,35 @@ impl Progress {
             classes,
             kept,
             steps: 1,
+            tolerance: 0.0,
+            expected: 0.0,
+            start: Instant::now(),
+            first: None,
             rate: Rate::default(),
+        }
+    }
+
+    /// Shows the time that is left.
+    fn show(&self, left: f64, message: &str) {
+        let elapsed = self.start.elapsed().as_secs_f64();
+        let share = elapsed / (elapsed + left).max(f64::MIN_POSITIVE);
+        self.bar.set_position((PARTS * share) as u64);
+        let left = match left {
+            s if s < 100.0 => format!("{s:.0} s left"),
+            s => format!("{:.0} min left", s / 60.0),
+        };
+        self.bar.set_message(format!("{message}{left}"));
+    }
+
+    /// The share of the iterations that is done: of the most that may be made, or of
+    /// the way to the tolerance on a logarithmic scale, whichever is more.
+    fn share(&self, iteration: &Iteration) -> f64 {
+        let made = iteration.iteration as f64 / self.steps as f64;
+        let residual = iteration.residual.map_or(1.0, |r| r.relative);
+        let way = residual.min(1.0).ln() / self.tolerance.ln();
+        match way.is_finite() && self.tolerance < 1.0 {
+            true => made.max(way).min(1.0),
+            false => made,
         }
     }
 
@@ -108,16 +146,25 @@ impl Observer for Progress {
         let validation = self.error("validation", iteration.validation_error);
         let residual = residual.unwrap_or_default();
         let rate = self.rate.after(iteration);
-        self.bar
-            .set_message(format!("{test}{validation}{residual}  {rate}"));
         let prefix = format!("{}/{}", iteration.iteration, self.steps);
         self.bar.set_prefix(prefix);
-        self.bar.set_position(iteration.iteration as u64 * PARTS);
+        let share = self.share(iteration);
+        let (since, before) = *self.first.get_or_insert((Instant::now(), share));
+        let left = match share > before {
+            true => since.elapsed().as_secs_f64() / (share - before) * (1.0 - share),
+            false => self.expected - self.start.elapsed().as_secs_f64(),
+        };
+        let message = format!("{test}{validation}{residual}  {rate}  ");
+        self.show(left.max(0.0), &message);
         flow()
     }
 
     fn progress(&mut self, done: f64) -> Flow {
-        self.bar.set_position((done * PARTS as f64) as u64);
+        if self.first.is_none() {
+            let elapsed = self.start.elapsed().as_secs_f64();
+            let by_share = elapsed * (1.0 - done) / done.max(LITTLE);
+            self.show((self.expected - elapsed).max(by_share * LITTLE), "");
+        }
         flow()
     }
 }
@@ -138,15 +185,12 @@ impl Watcher for Progress {
         if !self.kept {
             remark("note: without --model FILE the model is not kept");
         }
-        self.steps = config.iterations as u64;
-        let template = if config.method.is_iterative() {
-            "{bar:24} {prefix}  {msg}  {elapsed}, {eta} left"
-        } else {
-            "{bar:24} {percent} %  {elapsed}, {eta} left"
-        };
-        let style = ProgressStyle::with_template(template);
+        self.steps = config.iterations;
+        self.tolerance = config.tolerance;
+        (self.expected, self.start) = (forecast.seconds, Instant::now());
+        let style = ProgressStyle::with_template("{bar:24} {prefix}  {elapsed}  {msg}");
         let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
-        self.bar = ProgressBar::new(self.steps * PARTS).with_style(style);
+        self.bar = ProgressBar::new(PARTS as u64).with_style(style);
         self.bar.enable_steady_tick(Duration::from_millis(250));
     }
 }
