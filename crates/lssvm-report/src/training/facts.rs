@@ -3,6 +3,8 @@
 use lssvm::error::Bytes;
 use lssvm::kernel::KernelName;
 use lssvm::linalg::Precision;
+use lssvm::solve::Method;
+use lssvm::system::Format;
 use lssvm::train::Effective;
 
 use super::Run;
@@ -26,8 +28,18 @@ pub fn add(page: &mut Page, run: &Run) {
     page.fact("kernel", kernel(config));
     page.fact("regularisation (c)", short(config.c));
     page.fact("method", config.method);
-    if config.method.is_iterative() {
+    if config.method.draws_blocks() || config.method == Method::GaussSeidel {
         page.fact("block size (J)", grouped(config.block_size as f64, 0));
+    }
+    if config.method.wants_kernel() {
+        let kept = match report.kernel_kept {
+            Some(Format::Full) => "lower half kept in memory",
+            Some(Format::Half) => "lower half kept in 16 bits",
+            None => "computed as needed",
+        };
+        page.fact("kernel matrix", kept);
+    }
+    if config.method.is_iterative() {
         page.fact("iterations", iterations(run));
         if config.averages > 1 {
             page.fact("averaged runs", config.averages);
