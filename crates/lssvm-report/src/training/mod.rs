@@ -51,7 +51,8 @@ impl Run<'_> {
 ///
 /// ```
 /// use lssvm::data::{Dataset, Labels};
-/// /// use lssvm::train::{Config, Data, fit};
+/// use lssvm::linalg::Matrix;
+/// use lssvm::train::{Config, Data, fit};
 /// use lssvm_report::{Machine, Run, training_page};
 /// // Two noisy clouds around (0, 0) and (3, 3).
 /// let x = Matrix::from_fn(60, 2, |i, j| (i % 2) as f32 * 3.0 + ((i * 7 + j * 3) as f32).sin());
