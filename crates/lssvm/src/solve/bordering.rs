@@ -58,12 +58,7 @@ fn residual_norm<T: Scalar>(residual: &Matrix<T>, bias: &[T]) -> f64 {
 /// S[A ν] from scratch, timed: Ω as it is kept, but never in half precision.
 pub(super) fn true_product<T: Scalar>(work: &mut Work<'_, T>, v: &Matrix<T>) -> Matrix<f64> {
     let system = work.system;
-    let n = system.n() as f64;
-    let kernel = match system.kept() {
-        Some(Format::Full) => 0.0,
-        _ => system.kernel_flops(0.5 * n * n),
-    };
-    let flops = kernel + 2.0 * n * n * v.cols() as f64;
+    let flops = system.true_product_flops(v.cols());
     work.phases
         .time(Phase::Certify, flops, || system.true_product(v))
 }

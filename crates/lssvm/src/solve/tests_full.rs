@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::kernel::Kernel;
-use crate::system::tests::problem;
+use crate::system::tests::{problem, theta};
 use crate::system::{Format, TILE};
 
 const STORES: [Option<Format>; 3] = [None, Some(Format::Full), Some(Format::Half)];
@@ -139,5 +139,52 @@ fn the_rank_grows_with_the_data_and_stays_below_them() {
     assert!(rank_for(50_000, 3072) > 5000);
     for n in [1, 5, 99, 100, 1000] {
         assert!((1..=n).contains(&rank_for(n, 10)));
+    }
+}
+
+/// F, from its definition.
+fn objective(system: &System<f64>, w: &Bordered<f64>) -> f64 {
+    let (n, theta) = (system.n(), theta(system));
+    let omega = |i: usize, j: usize| match i == j {
+        true => theta.get(i + 1, j + 1) - system.lambda(),
+        false => theta.get(i + 1, j + 1),
+    };
+    let mut sum = 0.0;
+    for k in 0..system.outputs() {
+        for i in 0..n {
+            let score: f64 = (0..n).map(|j| omega(i, j) * w.rows.get(j, k)).sum();
+            let misfit = system.targets().get(i, k) - score - w.bias[k];
+            sum += 0.5 * w.rows.get(i, k) * score + 0.5 / system.lambda() * misfit * misfit;
+        }
+    }
+    sum
+}
+
+#[test]
+fn the_objective_never_falls_by_more_than_the_gap() {
+    let system = problem::<f64>(60, 3, 2, Kernel::Rbf { gamma: 0.5 }, 8.0);
+    let exact = solve(&system, Method::Exact, 1, 0.0);
+    let least = objective(&system, &exact.weights);
+    let at_best = system.certify(&exact.weights);
+    assert!(at_best.objective_gap.abs() < 1e-12 * least);
+    for step in 1..30 {
+        // Away from the solution, with a sum that is not zero.
+        let mut w = exact.weights.clone();
+        let size = 0.5f64.powi(step);
+        for i in 0..60 {
+            for (k, v) in w.rows.row_mut(i).iter_mut().enumerate() {
+                *v += size * ((i * 5 + k * 3 + step as usize) as f64).sin() + 0.1 * size;
+            }
+        }
+        w.bias[0] += size;
+        let certificate = system.certify(&w);
+        let value = objective(&system, &w);
+        assert!((certificate.objective - value).abs() < 1e-9 * value);
+        let fall = value - least;
+        assert!(fall <= certificate.objective_gap + 1e-12 * least);
+        // The bound is worth something: within the condition of the problem.
+        assert!(certificate.objective_gap < 1e3 * fall + 1e-10 * least);
+        let residual = system.relative_residual(&w);
+        assert!((certificate.relative_residual - residual).abs() < 1e-9);
     }
 }

@@ -138,7 +138,7 @@ impl<T: Scalar> Track<T> {
     /// Examines the weights, if that is affordable. Methods on all of Ω have looked at
     /// it many times: theirs always are.
     fn certify(&mut self, system: &System<T>, weights: &Bordered<T>) -> Option<Certificate> {
-        let flops = system.certify_flops();
+        let flops = system.true_product_flops(system.outputs() + 1);
         let affordable = self.full || flops <= CERTIFY_SHARE * self.phases.flops();
         affordable.then(|| {
             self.phases
