@@ -10,7 +10,7 @@ use lssvm::linalg::Precision;
 use lssvm::memory::Size;
 use lssvm::preprocess::PipelineSpec;
 use lssvm::solve::Method;
-use lssvm::train::AUTO;
+use lssvm::train::{AUTO, ClassWeight};
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -18,6 +18,7 @@ Examples:
   lssvm train flowers.csv --label species --model flowers.lssvm --validation 0.2
   lssvm predict flowers.lssvm new.csv               one prediction a line
   lssvm evaluate mnist.lssvm data/mnist             error rate and confusion matrix
+  lssvm explain mnist.lssvm data/mnist --row 9      which training rows speak for it
   lssvm inspect mnist.lssvm                         what a model is made of
   lssvm reproduce mnist --quick                     the paper's figures, small, in one page";
 
@@ -40,6 +41,8 @@ pub enum Command {
     Predict(PredictArgs),
     /// Compare predictions with the labels of a file
     Evaluate(EvaluateArgs),
+    /// Say which training rows speak most for and against a prediction
+    Explain(ExplainArgs),
     /// Show what a model is made of
     Inspect(InspectArgs),
     /// Repeat the experiments of the paper (mnist, cifar10), or of a file of your own
@@ -64,6 +67,9 @@ pub struct ReadArgs {
     /// targets of a multi-output regression [default: label, class, target or y, else the last]
     #[arg(long, value_delimiter = ',', allow_hyphen_values = true)]
     pub label: Option<Vec<Column>>,
+    /// Column of a CSV file, by name or number, that says what each row counts in training
+    #[arg(long, value_name = "COLUMN", allow_hyphen_values = true)]
+    pub weights: Option<Column>,
     /// Whether the first line of a CSV file names the columns [default: guessed]
     #[arg(long)]
     pub header: Option<bool>,
@@ -150,6 +156,14 @@ pub struct TrainArgs {
         help_heading = "Kernel and regularisation"
     )]
     pub c: Option<f64>,
+    /// What the rows of each class count: balanced (all classes the same), or weights by name:
+    /// spam=5,ham=1
+    #[arg(
+        long,
+        value_name = "WEIGHTS",
+        help_heading = "Kernel and regularisation"
+    )]
+    pub class_weight: Option<ClassWeight>,
 
     /// auto, exact, pcg, gauss-seidel, mp, kaczmarz, kaczmarz-mp or nystrom [default: auto: exact up to
     /// 15,000 rows, else pcg if the kernel matrix fits in memory, else gauss-seidel]
@@ -182,6 +196,10 @@ pub struct TrainArgs {
     /// for gauss-seidel, else a pass over the data]
     #[arg(long, help_heading = "Method")]
     pub patience: Option<usize>,
+    /// Also tell the leave-one-out error: every training row judged by a model that never saw it,
+    /// without training one; takes exact
+    #[arg(long, help_heading = "Method")]
+    pub loo: bool,
     /// Average the weights of S runs with different seeds
     #[arg(long, value_name = "S", help_heading = "Method")]
     pub averages: Option<usize>,
@@ -243,6 +261,28 @@ pub struct EvaluateArgs {
     /// Number of threads [default: all cores]
     #[arg(long, short)]
     pub threads: Option<usize>,
+    #[command(flatten)]
+    pub read: ReadArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct ExplainArgs {
+    /// The model
+    pub model: PathBuf,
+    /// Rows, one of which is explained; of a folder, its test part
+    pub data: PathBuf,
+    /// Which row, counted from 1
+    #[arg(long, value_name = "I")]
+    pub row: usize,
+    /// Explain the score of this class [default: the one that is predicted]
+    #[arg(long)]
+    pub class: Option<String>,
+    /// Training rows shown for it, and as many against it
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    pub count: usize,
+    /// Write the rows as pictures (HTML) to this file, if they are images
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
     #[command(flatten)]
     pub read: ReadArgs,
 }

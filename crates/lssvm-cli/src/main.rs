@@ -6,6 +6,7 @@
 mod args;
 mod bench;
 mod evaluate;
+mod explain;
 mod inspect;
 mod output;
 mod predict;
@@ -44,6 +45,7 @@ fn run(args: Args) -> anyhow::Result<()> {
         Command::Plan(args) => train::plan(&args),
         Command::Predict(args) => predict::run(&args),
         Command::Evaluate(args) => evaluate::run(&args),
+        Command::Explain(args) => explain::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Reproduce(args) => reproduce::run(&args),
         Command::Bench(args) => bench::run(&args),

@@ -6,7 +6,7 @@ use anyhow::bail;
 use lssvm::Error;
 use lssvm::data::read;
 use lssvm::linalg::{Matrix, Scalar};
-use lssvm::model::{AnyModel, Model, Outputs, argmax, check_writable, softmax};
+use lssvm::model::{AnyModel, Model, Outputs, argmax, check_writable};
 
 use crate::args::PredictArgs;
 use crate::output;
@@ -34,7 +34,7 @@ fn predict<T: Scalar>(args: &PredictArgs, model: &Model<T>) -> anyhow::Result<()
     let features = parts.test.unwrap_or(parts.train).features;
     let scores = pool(args.threads)?.install(|| model.decision_function(features))?;
     spinner.finish_and_clear();
-    let predictions = Predictions::new(&scores, model.outputs(), args);
+    let predictions = Predictions::new(&scores, model, args);
     match &args.output {
         Some(path) => output::whole(path, |out| predictions.write(out, args.json)),
         None => {
@@ -55,7 +55,8 @@ struct Predictions<'a> {
 }
 
 impl<'a> Predictions<'a> {
-    fn new<T: Scalar>(scores: &Matrix<T>, outputs: &'a Outputs, args: &PredictArgs) -> Self {
+    fn new<T: Scalar>(scores: &Matrix<T>, model: &'a Model<T>, args: &PredictArgs) -> Self {
+        let outputs = model.outputs();
         let names = outputs.names();
         let classes = match outputs {
             Outputs::Values { .. } => None,
@@ -65,7 +66,7 @@ impl<'a> Predictions<'a> {
             }
         };
         let numbers = if args.probabilities {
-            Some(("probabilities", softmax(scores)))
+            Some(("probabilities", model.probabilities_of(scores)))
         } else if classes.is_none() || args.scores {
             let name = if classes.is_none() {
                 "values"

@@ -45,13 +45,14 @@ struct FileOptions {
     report: Option<PathBuf>,
     format: Option<lssvm::data::Format>,
     label: Option<OneOrMore>,
+    weights: Option<Column>,
     header: Option<bool>,
     delimiter: Option<String>,
     features: Option<usize>,
     index_base: Option<u32>,
 }
 
-const FILE_KEYS: [&str; 12] = [
+const FILE_KEYS: [&str; 13] = [
     "data",
     "model",
     "test",
@@ -60,6 +61,7 @@ const FILE_KEYS: [&str; 12] = [
     "report",
     "format",
     "label",
+    "weights",
     "header",
     "delimiter",
     "features",
@@ -108,6 +110,7 @@ impl TrainSettings {
             coef0: args.coef0.or(base.coef0),
             degree: args.degree.or(base.degree),
             c: args.c.or(base.c),
+            class_weight: args.class_weight.clone().or(base.class_weight),
             method: args.method.map_or(base.method, |choice| choice.0),
             block_size: args.block_size.or(base.block_size),
             rank: args.rank.or(base.rank),
@@ -116,6 +119,7 @@ impl TrainSettings {
             tolerance: args.tolerance.or(base.tolerance),
             patience: args.patience.or(base.patience),
             validation: share,
+            loo: args.loo.then_some(true).or(base.loo),
             averages: args.averages.or(base.averages),
             follow: args.follow.or(base.follow),
             seed: args.seed.or(base.seed),
@@ -133,6 +137,7 @@ impl TrainSettings {
         let read = ReadArgs {
             format: args.read.format.or(file.format),
             label: args.read.label.clone().or(label),
+            weights: args.read.weights.clone().or(file.weights),
             header: args.read.header.or(file.header),
             delimiter: args.read.delimiter.clone().or(file.delimiter),
             features: args.read.features.or(file.features),
@@ -208,6 +213,7 @@ fn read_options(args: &ReadArgs) -> anyhow::Result<ReadOptions> {
     Ok(ReadOptions {
         format: args.format,
         labels: args.label.clone(),
+        weights: args.weights.clone(),
         header: args.header,
         delimiter,
         n_features: args.features,
@@ -230,6 +236,9 @@ pub fn options_for(options: ReadOptions, input: &Input) -> ReadOptions {
         n_features: Some(input.n_features),
         feature_names: input.feature_names.clone(),
         label_names: Some(input.label_names.clone()),
+        weights: options
+            .weights
+            .or_else(|| input.weight_name.clone().map(Column::Name)),
         index_base: options.index_base.or(input.index_base),
         max_bytes: options.max_bytes.or(Some(memory::default_budget().0)),
         ..options

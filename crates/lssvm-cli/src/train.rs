@@ -172,6 +172,9 @@ fn summarise(report: &Report) {
             format!("{jitter:.1e} was added to a diagonal that was singular to rounding"),
         );
     }
+    if let Some(loo) = &report.leave_one_out {
+        output::evaluation("leave-one-out", loo);
+    }
     if let Some(validation) = &report.validation {
         output::evaluation("validation", validation);
     }

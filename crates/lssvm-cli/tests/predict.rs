@@ -250,3 +250,34 @@ fn a_pipe_is_read_from_its_first_byte() {
     let lines: Vec<&str> = piped.lines().collect();
     assert_eq!(lines, folder.predictions("m test.csv --scores"));
 }
+
+#[test]
+fn a_prediction_is_explained() {
+    let folder = flowers_model();
+    let told = folder.run("explain m test.csv --row 2 --count 3").stdout;
+    for part in ["explained", "scores", "for it", "against it", "all others"] {
+        assert!(told.contains(part), "{told}");
+    }
+    let rows = told.lines().filter(|line| line.contains("of the model"));
+    assert_eq!(rows.count(), 6, "{told}");
+    let other = folder
+        .run("explain m test.csv --row 2 --class virginica")
+        .stdout;
+    assert!(other.contains("virginica (score"), "{other}");
+    folder.fails("explain m test.csv --row 0", 2, &["row = 0", "from 1"]);
+    folder.fails("explain m test.csv --row 9999", 2, &["row = 9999"]);
+    let unknown = "explain m test.csv --row 1 --class rose";
+    folder.fails(unknown, 2, &["class = rose", "virginica"]);
+    let picture = "explain m test.csv --row 1 --report page.html";
+    folder.fails(picture, 2, &["images"]);
+}
+
+#[test]
+fn digits_are_explained_by_pictures() {
+    let folder = Folder::new();
+    folder.run(&format!("train {MNIST} --train-rows 300 --model m"));
+    folder.run(&format!("explain m {MNIST} --row 3 --report page.html"));
+    let page = folder.read("page.html");
+    assert!(page.contains("Why row 3 looks like"));
+    assert!(page.matches("data:image/png").count() >= 7);
+}

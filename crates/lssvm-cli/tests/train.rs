@@ -2,6 +2,8 @@
 
 mod common;
 
+use std::fmt::Write;
+
 use common::*;
 
 const KERNELS: [&str; 5] = ["linear", "poly", "rbf", "laplacian", "sigmoid"];
@@ -343,4 +345,98 @@ fn handwritten_digits() {
     let again = number(&folder.json("e.json"), "error_percent");
     let error = number(&folder.json("r.json"), "error_percent");
     assert!((again - error).abs() < 0.021, "{again} and {error}");
+}
+
+/// Two clouds that overlap, one with few rows: x, weight, class.
+fn uneven_clouds(weight: impl Fn(usize) -> f64) -> String {
+    let mut text = "x,w,kind\n".to_string();
+    for i in 0..120 {
+        let rare = i % 8 == 0;
+        let x = (i as f64 * 0.7).sin() + if rare { 1.2 } else { 0.0 };
+        let kind = if rare { "rare" } else { "common" };
+        writeln!(text, "{x},{},{kind}", weight(i)).unwrap();
+    }
+    text
+}
+
+#[test]
+fn balanced_classes_find_the_rare_one() {
+    let folder = Folder::new();
+    folder.write("d.csv", uneven_clouds(|_| 1.0));
+    let found = |options: &str| {
+        folder.run(&format!("train d.csv --weights w --model m {options}"));
+        let told = folder.run("predict m d.csv").stdout;
+        told.lines().filter(|line| line.contains("rare")).count()
+    };
+    let (plain, balanced) = (found(""), found("--class-weight balanced"));
+    assert!(balanced > plain + 5, "{plain}, {balanced}");
+    // The same by name: 120 / (2 · 15) and 120 / (2 · 105).
+    let named = found("--class-weight rare=4,common=0.5714285714285714");
+    assert_eq!(named, balanced);
+    let method = "--class-weight balanced --method pcg --tolerance 1e-6";
+    assert_eq!(found(method), balanced);
+    let written = folder.run("inspect m --config").stdout;
+    assert!(written.contains("class-weight = \"balanced\""), "{written}");
+}
+
+#[test]
+fn weights_are_read_from_a_column() {
+    let folder = Folder::new();
+    // Rows of weight 2 are worth two, those of weight 0 nothing.
+    folder.write("weighted.csv", uneven_clouds(|i| (i % 3) as f64));
+    let (mut repeated, plain) = ("x,w,kind\n".to_string(), uneven_clouds(|_| 1.0));
+    for (i, line) in plain.lines().skip(1).enumerate() {
+        (0..i % 3).for_each(|_| writeln!(repeated, "{line}").unwrap());
+    }
+    folder.write("repeated.csv", repeated);
+    folder.write("new.csv", plain);
+    let scores = |data: &str| {
+        let line = format!("train {data} --weights w --preprocess none --gamma 1 --precision f64");
+        folder.run(&format!("{line} --model m --json r.json"));
+        folder.run("predict m new.csv --scores --output s.csv");
+        let text = folder.read("s.csv");
+        let numbers = text.split([',', '\n']).filter_map(|v| v.parse().ok());
+        numbers.collect::<Vec<f64>>()
+    };
+    let (weighted, repeated) = (scores("weighted.csv"), scores("repeated.csv"));
+    assert!(weighted.len() >= 240);
+    for (a, b) in weighted.iter().zip(&repeated) {
+        assert!((a - b).abs() < 1e-8, "{a}, {b}");
+    }
+    folder.write("bad.csv", uneven_clouds(|i| 1.0 - i as f64));
+    let place = "bad.csv, line 4, column 2: column 'w': the weight '-1'";
+    folder.fails("train bad.csv --weights w", 1, &[place]);
+    let unknown = "train new.csv --weights w --class-weight egg=2";
+    folder.fails(unknown, 2, &["there is no class 'egg'"]);
+}
+
+#[test]
+fn leave_one_out_errors_and_probabilities() {
+    let folder = Folder::with_flowers();
+    let probabilities = |options: &str| {
+        folder.run(&format!("train . --model m --json r.json {options}"));
+        folder.run("predict m test.csv --probabilities --output p.csv");
+        let text = folder.read("p.csv");
+        let largest = text.lines().skip(1).map(|line| {
+            let numbers = line.split(',').filter_map(|v| v.parse::<f64>().ok());
+            numbers.fold(0.0, f64::max)
+        });
+        largest.sum::<f64>() / (text.lines().count() - 1) as f64
+    };
+    let bare = probabilities("");
+    assert!(bare < 0.6, "{bare}");
+    let calibrated = probabilities("--loo");
+    assert!(calibrated > 0.8, "{calibrated}");
+    let report = folder.json("r.json");
+    let error = number(&report["leave_one_out"], "error_percent");
+    assert!(error < 10.0, "{error}");
+    assert_eq!(report["leave_one_out"]["rows"], 150);
+    assert!(number(&report["scaling"], "slope") > 2.0);
+    let told = folder.run("train . --loo").stdout;
+    assert!(told.contains("leave-one-out"), "{told}");
+    assert!(told.contains("wrong of 150 rows"), "{told}");
+    // Validation rows do it too, for any method.
+    let validated = probabilities("--method mp --block-size 50 --validation 0.3");
+    assert!(validated > 0.8, "{validated}");
+    folder.fails("train . --loo --method mp", 2, &["loo = true", "exact"]);
 }

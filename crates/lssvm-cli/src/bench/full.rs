@@ -72,6 +72,7 @@ pub fn measure(args: &BenchArgs, table: &mut Table) -> anyhow::Result<()> {
             averages: 1,
             rank: None,
             tolerance: 0.0,
+            loo: false,
         };
         let limits = Limits {
             iterations,

@@ -235,6 +235,7 @@ fn quickest_step(
     repeat: usize,
 ) -> anyhow::Result<f64> {
     let plan = Plan {
+        loo: false,
         method,
         block_size,
         seed: 1,

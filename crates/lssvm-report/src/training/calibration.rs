@@ -1,8 +1,8 @@
-//! Whether the softmax probabilities come true.
+//! Whether the probabilities come true.
 
 use lssvm::metrics::{Calibration, CalibrationBin};
 use lssvm::model::softmax;
-use lssvm::train::Evaluation;
+use lssvm::train::{Evaluation, Report};
 
 use crate::page::{Block, Section, Table};
 use crate::plot::{Axis, Plot, Series, grouped};
@@ -11,8 +11,11 @@ use crate::plot::{Axis, Plot, Series, grouped};
 const BINS: usize = 20;
 
 /// Reliability diagram, rows by confidence, and three scores.
-pub fn section(test: &Evaluation, codes: &[u32]) -> Option<Section> {
-    let probabilities = softmax(&test.scores);
+pub fn section(report: &Report, test: &Evaluation, codes: &[u32]) -> Option<Section> {
+    let bare = softmax(&test.scores);
+    let before = Calibration::new(bare.view(), codes, BINS).ok()?;
+    let scaling = report.scaling.as_ref();
+    let probabilities = scaling.map_or(bare, |scaling| scaling.probabilities(&test.scores));
     // Scores that are not finite have no probabilities, and no section.
     let calibration = Calibration::new(probabilities.view(), codes, BINS).ok()?;
     let filled: Vec<_> = calibration.bins.iter().filter(|b| b.rows > 0).collect();
@@ -24,11 +27,19 @@ pub fn section(test: &Evaluation, codes: &[u32]) -> Option<Section> {
     );
     let classes = probabilities.cols().max(1) as f64;
     let most = std::f64::consts::E / (std::f64::consts::E + classes - 1.0);
-    section.text.push(format!(
-        "Scores of a least-squares machine aim at 1 for the right class and 0 for the others, so \
-         their softmax seldom goes beyond e / (e + K − 1) = {most:.2}: it claims little even where it is \
-         right."
-    ));
+    section.text.push(match scaling {
+        Some(scaling) => format!(
+            "Scores are scaled by {:.2} before the softmax, with an offset for each class: the least \
+             log loss on rows that the model did not learn from, and none of these.",
+            scaling.slope
+        ),
+        None => format!(
+            "Scores of a least-squares machine aim at 1 for the right class and 0 for the others, \
+             so their softmax seldom goes beyond e / (e + K − 1) = {most:.2}: it claims little even \
+             where it is right. With --loo, or with validation rows, they are scaled to mean what \
+             they say."
+        ),
+    });
     let share = |label: &str| Axis::new(label).from(0.0).to(1.0);
     let mut plot = Plot::new(
         "reliability",
@@ -40,6 +51,12 @@ pub fn section(test: &Evaluation, codes: &[u32]) -> Option<Section> {
     let points = filled.iter().map(|b| (b.confidence, b.accuracy));
     plot.series
         .push(Series::line("test rows", points.collect()));
+    if scaling.is_some() {
+        let points = before.bins.iter().filter(|b| b.rows > 0);
+        let points = points.map(|b| (b.confidence, b.accuracy));
+        plot.series
+            .push(Series::line("before scaling", points.collect()));
+    }
     plot.diagonal = true;
     section.blocks.push(Block::Plot(plot));
 
@@ -54,16 +71,21 @@ pub fn section(test: &Evaluation, codes: &[u32]) -> Option<Section> {
     plot.series.push(Series::bars("rows", bars));
     section.blocks.push(Block::Plot(plot));
 
+    let score = |name: &str, of: fn(&Calibration) -> f64| {
+        let mut row = vec![name.to_string(), format!("{:.4}", of(&calibration))];
+        if scaling.is_some() {
+            row.push(format!("{:.4}", of(&before)));
+        }
+        row
+    };
     let rows = [
-        [
-            "expected calibration error",
-            &format!("{:.4}", calibration.expected_error),
-        ],
-        ["Brier score (0 to 2)", &format!("{:.4}", calibration.brier)],
-        ["log loss", &format!("{:.4}", calibration.log_loss)],
-    ]
-    .map(|row| row.map(String::from));
-    let table = Table::new("Scores of the probabilities", ["score", "value"], rows);
+        score("expected calibration error", |c| c.expected_error),
+        score("Brier score (0 to 2)", |c| c.brier),
+        score("log loss", |c| c.log_loss),
+    ];
+    let header = ["score", "value", "before scaling"];
+    let header = &header[..if scaling.is_some() { 3 } else { 2 }];
+    let table = Table::new("Scores of the probabilities", header, rows);
     section.blocks.push(Block::Table(table));
     let rows = filled.iter().map(|b| {
         [

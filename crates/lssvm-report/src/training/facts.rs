@@ -14,6 +14,8 @@ use crate::plot::{grouped, short};
 pub fn add(page: &mut Page, run: &Run) {
     let (report, config) = (run.report, &run.report.config);
     let [n, m, k] = report.shape.map(|size| grouped(size as f64, 0));
+    // A model alone knows its settings, but not what the run that made it took.
+    let timed = report.seconds > 0.0;
     page.fact("data", &run.data);
     page.fact("training rows (N)", n);
     page.fact("features (M)", m);
@@ -31,7 +33,7 @@ pub fn add(page: &mut Page, run: &Run) {
     if config.method.draws_blocks() || config.method == Method::GaussSeidel {
         page.fact("block size (J)", grouped(config.block_size as f64, 0));
     }
-    if config.method.wants_kernel() {
+    if config.method.wants_kernel() && timed {
         let kept = match report.kernel_kept {
             Some(Format::Full) => "lower half kept in memory",
             Some(Format::Half) => "lower half kept in 16 bits",
@@ -52,7 +54,9 @@ pub fn add(page: &mut Page, run: &Run) {
         Precision::F64 => "64 bits",
     };
     page.fact("precision", precision);
-    page.fact("time", duration(report.seconds));
+    if timed {
+        page.fact("time", duration(report.seconds));
+    }
     page.fact("stopped because", report.stopped.because());
     if let Some(residual) = report.residual_in_words() {
         page.fact("relative residual", residual);
@@ -61,13 +65,15 @@ pub fn add(page: &mut Page, run: &Run) {
         page.fact("added to a diagonal", format!("{:.1e}", report.jitter));
     }
     let planned = Bytes(report.planned_memory_bytes);
-    page.fact(
-        "memory",
-        match report.peak_memory_bytes {
-            Some(peak) => format!("{} at its peak, {planned} planned", Bytes(peak)),
-            None => format!("{planned} planned"),
-        },
-    );
+    if timed {
+        page.fact(
+            "memory",
+            match report.peak_memory_bytes {
+                Some(peak) => format!("{} at its peak, {planned} planned", Bytes(peak)),
+                None => format!("{planned} planned"),
+            },
+        );
+    }
     page.fact("machine", run.machine.describe());
 }
 

@@ -83,7 +83,8 @@ pub fn training_page(run: &Run) -> Page {
         match &test.truth {
             Truth::Classes(codes) => {
                 page.sections.extend(mistakes::section(run, test, codes));
-                page.sections.extend(calibration::section(test, codes));
+                page.sections
+                    .extend(calibration::section(run.report, test, codes));
             }
             Truth::Values(values) => page.sections.extend(values::section(run, test, values)),
         }

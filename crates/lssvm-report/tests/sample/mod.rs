@@ -129,6 +129,9 @@ pub fn report(iterations: usize, test: Option<Evaluation>, task: Task) -> Report
         gflops,
     };
     Report {
+        leave_one_out: None,
+        scaling: None,
+        support: Vec::new(),
         validation: test.clone(),
         test,
         seconds: 141.7,

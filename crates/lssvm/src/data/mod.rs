@@ -50,6 +50,11 @@ pub struct Dataset<T: Scalar> {
     pub features: Matrix<T>,
     /// The labels, as the file has them.
     pub labels: Option<Labels>,
+    /// What each sample counts in training, if not all count the same; finite, and
+    /// not negative.
+    pub weights: Option<Vec<f64>>,
+    /// Name of the column that held them.
+    pub weight_name: Option<String>,
     /// Names of the features, if the file has them.
     pub feature_names: Option<Vec<String>>,
     /// The shape of the image that a row is, if it is one.
@@ -75,6 +80,8 @@ impl<T: Scalar> Dataset<T> {
         Self {
             features,
             labels: None,
+            weights: None,
+            weight_name: None,
             feature_names: None,
             image: None,
             source: source.to_path_buf(),
@@ -106,6 +113,11 @@ impl<T: Scalar> Dataset<T> {
         Self {
             features: self.features.select_rows(rows),
             labels: self.labels.as_ref().map(|labels| labels.select(rows)),
+            weights: self
+                .weights
+                .as_ref()
+                .map(|weights| rows.iter().map(|&row| weights[row]).collect()),
+            weight_name: self.weight_name.clone(),
             feature_names: self.feature_names.clone(),
             image: self.image,
             source: self.source.clone(),
@@ -241,8 +253,15 @@ fn parse_with<T: Scalar>(
     checked(Parts { train, test: None }, options)
 }
 
-/// Label columns can be chosen in tables only.
+/// Columns can be chosen in tables only.
 fn refuse_columns(path: &Path, format: Format, options: &ReadOptions) -> Result<()> {
+    if let (Some(column), false) = (&options.weights, format == Format::Csv) {
+        let problem = format!(
+            "the format {format} has no column {column} of weights; write the data as CSV with \
+             such a column"
+        );
+        return Err(Error::file(path, Place::Whole, problem));
+    }
     if options.labels.is_some() && !matches!(format, Format::Csv | Format::Npy) {
         let problem = format!(
             "the format {format} has its labels in their own place; do not choose label columns"

@@ -171,7 +171,10 @@ pub struct ReadOptions {
     /// `class`, `target` or `y`, else the last; an NPY array's labels are in
     /// the file beside it (`y.npy` for `X.npy`).
     pub labels: Option<Vec<Column>>,
-    /// The file has no labels: every column is a feature.
+    /// The column of a CSV file that says what each row counts in training. Where
+    /// [`n_features`](Self::n_features) says what to expect it may be missing.
+    pub weights: Option<Column>,
+    /// The file has no labels: every other column is a feature.
     pub no_labels: bool,
     /// Whether the first line of a table has the names of the columns;
     /// guessed if not given.

@@ -42,16 +42,26 @@ impl<T: Scalar> Cholesky<T> {
     /// If the matrix is not positive definite in this precision, a multiple of the
     /// identity is added: the one after the least of a growing series that makes
     /// it so. [`Cholesky::jitter`] says how much that was.
-    pub fn new(mut a: Matrix<T>) -> Result<Self> {
-        mirror_upper(&mut a);
-        Self::of_full(a, &mut |_| true)
+    pub fn new(a: Matrix<T>) -> Result<Self> {
+        Self::with_jitter(a, 0.0)
     }
 
-    /// As [`Cholesky::new`], for a matrix whose lower triangle is given too.
+    /// As [`Cholesky::new`], beginning with this jitter: what a matrix of the same kind
+    /// needed saves the tries that would fail.
+    pub fn with_jitter(mut a: Matrix<T>, jitter: f64) -> Result<Self> {
+        mirror_upper(&mut a);
+        Self::of_full(a, jitter, &mut |_| true)
+    }
+
+    /// As [`Cholesky::with_jitter`], for a matrix whose lower triangle is given too.
     ///
     /// `progress` is told the share of the work done, from 0 to 1, and may
     /// return false to give up, which ends in an error.
-    pub fn of_full(mut a: Matrix<T>, progress: &mut dyn FnMut(f64) -> bool) -> Result<Self> {
+    pub fn of_full(
+        mut a: Matrix<T>,
+        mut jitter: f64,
+        progress: &mut dyn FnMut(f64) -> bool,
+    ) -> Result<Self> {
         let n = a.rows();
         assert_eq!(n, a.cols(), "a symmetric matrix is square");
         let diagonal: Vec<T> = (0..n).map(|i| a.get(i, i)).collect();
@@ -63,7 +73,10 @@ impl<T: Scalar> Cholesky<T> {
                     .into(),
             ));
         }
-        let (mut jitter, mut safe) = (0.0, true);
+        if jitter > 0.0 {
+            restore_upper(&mut a, &diagonal, jitter);
+        }
+        let mut safe = true;
         loop {
             let positive = factor_in_panels(a.view_mut(), progress)?;
             if positive && safe {

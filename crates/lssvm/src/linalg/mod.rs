@@ -22,4 +22,4 @@ pub use dense::{Output, Parallel};
 pub use factor::Cholesky;
 pub use matrix::{MatMut, MatRef, Matrix, sum_of_squares};
 pub use scalar::{Precision, Scalar};
-pub use tiled::TiledCholesky;
+pub use tiled::{INVERSE_COLUMNS, TiledCholesky};

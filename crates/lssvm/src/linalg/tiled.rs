@@ -30,7 +30,7 @@ use crate::{Error, Result};
 /// Columns of L⁻¹ that one task computes. A thread holds n × 128 values, 31 MB
 /// for n = 60,000 in `f32`, and uses each value of L that it reads 128 times,
 /// so that memory does not set the pace.
-const INVERSE_COLUMNS: usize = 128;
+pub const INVERSE_COLUMNS: usize = 128;
 
 /// `A + shift·I = L Lᵀ`, as tiles.
 ///

@@ -1,8 +1,11 @@
 //! What a model knows besides its tensors.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::Scaling;
 use crate::kernel::Kernel;
 use crate::preprocess::Pipeline;
 use crate::{Error, Result};
@@ -22,6 +25,12 @@ pub struct Description {
     pub config: Value,
     /// How training went: residual, iterations, why it stopped.
     pub summary: Value,
+    /// How the scores of classes become probabilities; none: by their bare softmax.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scaling: Option<Scaling>,
+    /// What a caller wants to find again; means nothing here.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub notes: BTreeMap<String, String>,
 }
 
 /// What the outputs of a model mean.
@@ -59,6 +68,9 @@ pub struct Input {
     /// Names of the columns that held labels, so that they are not taken for
     /// features; may be empty.
     pub label_names: Vec<String>,
+    /// Name of the column that held the weights of the rows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weight_name: Option<String>,
     /// The index of the first feature in sparse text files.
     pub index_base: Option<u32>,
     /// `[channels, height, width]` if the rows are images.
@@ -87,6 +99,9 @@ impl Description {
             )));
         }
         self.check_input()?;
+        if let Some(scaling) = &self.scaling {
+            scaling.check(n_outputs)?;
+        }
         self.check_kernel()
     }
 

@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use memmap2::Mmap;
+use memmap2::{Mmap, MmapMut};
 use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, Metadata, SafeTensorError};
 
@@ -17,6 +17,7 @@ use super::format::{
     BIAS, CHECKSUM, DESCRIPTION, FORMAT_VERSION, LENGTH_BYTES, LONGEST_HEADER, SUPPORT, Stored,
     Version, WEIGHTS, digest, dtype, tensors,
 };
+use super::save::MEMORY;
 use super::{AnyModel, Description, Model, ModelParts};
 use crate::error::Place;
 use crate::kernel::Samples;
@@ -27,8 +28,26 @@ use crate::{Error, Result};
 const COPY_AGAIN: &str = "copy it again from where it was made, or train it again";
 
 pub(super) fn load(path: &Path) -> Result<AnyModel> {
+    read(path, map(path)?)
+}
+
+/// The same from the bytes of a file, which are copied to where numbers may lie.
+pub(super) fn from_bytes(bytes: &[u8]) -> Result<AnyModel> {
+    let path = Path::new(MEMORY);
+    if bytes.is_empty() {
+        let problem = format!("is empty, so no model: {COPY_AGAIN}");
+        return Err(Error::file(path, Place::Whole, problem));
+    }
+    let map = MmapMut::map_anon(bytes.len()).and_then(|mut map| {
+        map.copy_from_slice(bytes);
+        map.make_read_only()
+    });
+    let map = map.map_err(|error| Error::io(path, "allocate memory", error))?;
+    read(path, Arc::new(map))
+}
+
+fn read(path: &Path, map: Arc<Mmap>) -> Result<AnyModel> {
     let refuse = |problem: String| Err(Error::file(path, Place::Whole, problem));
-    let map = map(path)?;
     let (start, metadata) = match read_header(&map) {
         Ok(header) => header,
         Err(problem) => return refuse(problem),

@@ -37,6 +37,8 @@
 //!         input: Input { n_features: 1, ..Input::default() },
 //!         config: serde_json::json!({ "c": 1.0 }),
 //!         summary: serde_json::Value::Null,
+//!         scaling: None,
+//!         notes: Default::default(),
 //!     },
 //! })?;
 //! let folder = tempfile::tempdir().unwrap();
@@ -48,16 +50,20 @@
 //! ```
 
 mod description;
+mod explain;
 mod format;
 mod load;
 mod predict;
 mod save;
+mod scaling;
 #[cfg(test)]
 mod tests;
 
 pub use description::{Description, Input, Outputs};
+pub use explain::{Contribution, Explanation};
 pub use predict::{argmax, softmax};
 pub use save::check_writable;
+pub use scaling::Scaling;
 
 use std::path::Path;
 
@@ -103,11 +109,7 @@ impl<T: Scalar> Model<T> {
         need_finite("support", model.support.matrix().values())?;
         need_finite("weights", model.weights.values())?;
         need_finite("bias", &model.bias)?;
-        let used = |&i: &usize| model.weights.row(i).iter().any(|&a| a != T::ZERO);
-        let mut kept: Vec<usize> = (0..model.weights.rows()).filter(used).collect();
-        if kept.is_empty() {
-            kept.push(0);
-        }
+        let kept = used_rows(&model.weights);
         if kept.len() < model.weights.rows() {
             let support = keep_rows(model.support.into_matrix(), &kept);
             model.support = Samples::new(support, &model.description.kernel);
@@ -167,6 +169,14 @@ impl<T: Scalar> Model<T> {
         save::save(self, path)
     }
 
+    /// What [`Model::save`] writes to a file, in memory.
+    ///
+    /// # Errors
+    /// [`Error::File`] if the description is too long for a file.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        save::to_bytes(self)
+    }
+
     /// P: number of support rows.
     pub fn n_support(&self) -> usize {
         self.support.len()
@@ -209,6 +219,11 @@ impl<T: Scalar> Model<T> {
         &self.description
     }
 
+    /// Leaves a note in the model for a later reader; it is saved and means nothing here.
+    pub fn set_note(&mut self, key: &str, text: &str) {
+        self.description.notes.insert(key.into(), text.into());
+    }
+
     /// Ω
     pub fn kernel(&self) -> &Kernel {
         &self.description.kernel
@@ -217,6 +232,11 @@ impl<T: Scalar> Model<T> {
     /// What is done to raw features.
     pub fn pipeline(&self) -> &Pipeline {
         &self.description.pipeline
+    }
+
+    /// How scores become probabilities, if that was fitted.
+    pub fn scaling(&self) -> Option<&Scaling> {
+        self.description.scaling.as_ref()
     }
 
     /// What the outputs mean.
@@ -262,6 +282,15 @@ impl AnyModel {
         load::load(path)
     }
 
+    /// A model from the bytes of a file, or from [`Model::to_bytes`].
+    ///
+    /// # Errors
+    /// [`Error::File`] if they are not a model, damaged, or written by a newer
+    /// version.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        load::from_bytes(bytes)
+    }
+
     /// Which number type it has.
     pub fn precision(&self) -> Precision {
         match self {
@@ -293,6 +322,17 @@ impl AnyModel {
             AnyModel::F64(model) => model.size_bytes(),
         }
     }
+}
+
+/// The rows that a model keeps: those with a weight that is not zero, or the first if
+/// all are.
+pub(crate) fn used_rows<T: Scalar>(weights: &Matrix<T>) -> Vec<usize> {
+    let used = |&i: &usize| weights.row(i).iter().any(|&a| a != T::ZERO);
+    let mut kept: Vec<usize> = (0..weights.rows()).filter(used).collect();
+    if kept.is_empty() {
+        kept.push(0);
+    }
+    kept
 }
 
 /// Refuses a tensor with a number that is not finite.

@@ -108,17 +108,26 @@ impl<T: Scalar> Model<T> {
         }
     }
 
-    /// The softmax of the scores of each row of raw features.
+    /// The probabilities of the classes for each row of raw features.
     ///
-    /// They order the classes as the scores do, but are not calibrated: the
-    /// scores are fitted to 0 and 1, so that even a sure row of K classes gets
-    /// no more than about e / (e + K − 1).
+    /// As [`Model::scaling`] has it. Without one they are the softmax of the scores, which
+    /// orders the classes as the scores do, but is not calibrated: the scores are fitted to
+    /// 0 and 1, so that even a sure row of K classes gets no more than about
+    /// e / (e + K − 1).
     ///
     /// # Errors
     /// As [`Model::predict_classes`].
     pub fn predict_probabilities(&self, x: Matrix<T>) -> Result<Matrix<f64>> {
         self.need_classes()?;
-        Ok(softmax(&self.decision_function(x)?))
+        Ok(self.probabilities_of(&self.decision_function(x)?))
+    }
+
+    /// The same from scores.
+    pub fn probabilities_of(&self, scores: &Matrix<T>) -> Matrix<f64> {
+        match self.scaling() {
+            Some(scaling) => scaling.probabilities(scores),
+            None => softmax(scores),
+        }
     }
 
     fn need_classes(&self) -> Result<()> {

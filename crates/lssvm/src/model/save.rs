@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::Model;
 use super::format::{
-    FORMAT_VERSION, LENGTH_BYTES, LONGEST_HEADER, Stored, digest, header, tensors,
+    FORMAT_VERSION, LENGTH_BYTES, LONGEST_HEADER, Stored, Tensor, digest, header, tensors,
 };
 use crate::error::{Bytes, Place};
 use crate::linalg::Scalar;
@@ -31,6 +31,30 @@ pub fn check_writable(path: &Path) -> Result<()> {
 
 pub(super) fn save<T: Scalar>(model: &Model<T>, path: &Path) -> Result<()> {
     let target = Target::new(path)?;
+    let (header, tensors) = parts(model, path)?;
+    let mut temporary = Temporary::beside(&target)?;
+    temporary.write(&header)?;
+    for tensor in &tensors {
+        temporary.write(bytemuck::cast_slice(tensor.values))?;
+    }
+    temporary.become_file(&target)
+}
+
+/// What a file would hold.
+pub(super) fn to_bytes<T: Scalar>(model: &Model<T>) -> Result<Vec<u8>> {
+    let (mut bytes, tensors) = parts(model, Path::new(MEMORY))?;
+    bytes.reserve_exact(model.size_bytes() as usize);
+    for tensor in &tensors {
+        bytes.extend_from_slice(bytemuck::cast_slice(tensor.values));
+    }
+    Ok(bytes)
+}
+
+/// What stands for a path in messages about bytes.
+pub(super) const MEMORY: &str = "model in memory";
+
+/// The header of a file, and the tensors that follow it.
+fn parts<'a, T: Scalar>(model: &'a Model<T>, path: &Path) -> Result<(Vec<u8>, [Tensor<'a, T>; 3])> {
     let tensors = tensors(&model.bias, model.support.matrix(), &model.weights);
     let unsuitable = |error: serde_json::Error| {
         let problem = format!("the description of the model cannot be written as JSON: {error}");
@@ -60,12 +84,7 @@ pub(super) fn save<T: Scalar>(model: &Model<T>, path: &Path) -> Result<()> {
             ),
         ));
     }
-    let mut temporary = Temporary::beside(&target)?;
-    temporary.write(&header)?;
-    for tensor in &tensors {
-        temporary.write(bytemuck::cast_slice(tensor.values))?;
-    }
-    temporary.become_file(&target)
+    Ok((header, tensors))
 }
 
 /// Where a file is to be.

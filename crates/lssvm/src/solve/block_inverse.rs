@@ -25,15 +25,16 @@ pub struct BlockInverse<T: Scalar> {
 }
 
 impl<T: Scalar> BlockInverse<T> {
-    /// From the upper triangle of Θ_sᵀ Θ_s, `j` × `j`.
-    pub fn new(mut gram: Vec<T>, j: usize) -> Result<Self> {
+    /// From the upper triangle of Θ_sᵀ Θ_s, `j` × `j`. `jitter`: what a block of this size
+    /// has needed before.
+    pub fn new(mut gram: Vec<T>, j: usize, jitter: f64) -> Result<Self> {
         let scale: Vec<T> = (0..j)
             .map(|i| T::from_f64(1.0 / gram[i * j + i].to_f64().sqrt()))
             .collect();
         for (row, &a) in gram.chunks_mut(j).zip(&scale) {
             row.iter_mut().zip(&scale).for_each(|(v, &b)| *v *= a * b);
         }
-        let factor = Cholesky::new(Matrix::from_vec(j, j, gram))?;
+        let factor = Cholesky::with_jitter(Matrix::from_vec(j, j, gram), jitter)?;
         Ok(Self { factor, scale })
     }
 

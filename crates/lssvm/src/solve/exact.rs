@@ -11,10 +11,12 @@
 //! and else compute it once more each. A kernel that is not positive (`sigmoid`) is
 //! solved by Bunch–Kaufman on the whole matrix.
 
+use std::ops::Range;
+
 use super::bordering::{Reached, left_over, right_hand_sides};
-use super::{Phase, Residual, Solver, Step, Work};
+use super::{Phase, Residual, Solver, Step, Work, leave_one_out};
 use crate::linalg::factor::more_jitter;
-use crate::linalg::{Matrix, Scalar, TiledCholesky};
+use crate::linalg::{INVERSE_COLUMNS, Matrix, Scalar, TiledCholesky};
 use crate::system::{Bordered, Certificate, Format, System, TILE};
 use crate::{Error, Result};
 
@@ -30,28 +32,44 @@ const KERNEL_SHARE: f64 = 0.3;
 
 /// The solution, once it is there.
 #[derive(Debug)]
-pub struct Exact<T: Scalar>(Reached<T>);
+pub struct Exact<T: Scalar> {
+    reached: Reached<T>,
+    /// Whether leave-one-out scores are wanted.
+    loo: bool,
+    leave_one_out: Option<Matrix<T>>,
+}
 
 impl<T: Scalar> Exact<T> {
-    /// Nothing solved yet.
-    pub fn new(system: &System<T>) -> Self {
-        Self(Reached::nowhere(system))
+    /// Nothing solved yet. `loo`: leave-one-out scores are wanted too.
+    pub fn new(system: &System<T>, loo: bool) -> Self {
+        Self {
+            reached: Reached::nowhere(system),
+            loo,
+            leave_one_out: None,
+        }
     }
 
     /// Bytes that it needs beside the data, for a positive kernel or another.
-    pub fn bytes(n: usize, outputs: usize, positive: bool) -> u64 {
+    pub fn bytes(n: usize, outputs: usize, positive: bool, loo: bool) -> u64 {
         let n = n as u64;
+        let value = size_of::<T>() as u64;
+        let threads = rayon::current_num_threads() as u64;
+        let inverse = match (loo, positive) {
+            (false, _) => 0,
+            (true, true) => 2 * threads * n * INVERSE_COLUMNS as u64 * value,
+            (true, false) => 2 * n * n * value,
+        };
         let matrix = match positive {
             true => crate::system::Store::<T>::bytes(n as usize, Format::Full),
             // The whole matrix, and a copy that is factored.
-            false => 2 * n * n * size_of::<T>() as u64,
+            false => 2 * n * n * value,
         };
-        matrix + 12 * n * (outputs as u64 + 1) * size_of::<T>() as u64
+        matrix + inverse + 12 * n * (outputs as u64 + 1) * value
     }
 }
 
 /// S, ready to solve with.
-enum Factor<T: Scalar> {
+pub(super) enum Factor<T: Scalar> {
     Positive(TiledCholesky<T>),
     Indefinite(Matrix<T>),
 }
@@ -73,8 +91,26 @@ impl<T: Scalar> Factor<T> {
             _ => system.kernel_flops(n * (n + 1.0) / 2.0),
         };
         let tiles = |system: &System<T>, told: &mut dyn FnMut(f64) -> bool| system.tiles(told);
-        let (factor, jitter) = factor_tiles(work, system.n(), flops, &tiles)?;
+        let (factor, jitter) = factor_tiles(work, 0..system.n(), flops, &tiles)?;
         Ok((Factor::Positive(factor), jitter))
+    }
+
+    /// The diagonal of S⁻¹.
+    pub(super) fn inverse_diagonal(&self, work: &mut Work<'_, T>) -> Result<Vec<T>> {
+        let n = work.system.n();
+        let progress = &mut *work.progress;
+        let flops = (n as f64).powi(3) / 3.0;
+        work.phases.time(Phase::LeaveOneOut, flops, || match self {
+            Factor::Positive(factor) => factor.inverse_diagonal(progress),
+            Factor::Indefinite(matrix) => {
+                let mut inverse = Matrix::from_fn(n, n, |i, j| match i == j {
+                    true => T::ONE,
+                    false => T::ZERO,
+                });
+                T::solve_indefinite(matrix.clone().view_mut(), inverse.view_mut());
+                Ok((0..n).map(|i| inverse.get(i, i)).collect())
+            }
+        })
     }
 
     fn solve(&self, b: &mut Matrix<T>) {
@@ -91,25 +127,25 @@ impl<T: Scalar> Factor<T> {
 pub(super) type Tiles<'a, T> =
     dyn Fn(&System<T>, &mut dyn FnMut(f64) -> bool) -> Result<Vec<Matrix<T>>> + 'a;
 
-/// Factors Ω+λI of `n` rows, given by tiles of Ω that can be had again, with `flops`
+/// Factors Ω+λI of these rows, given by tiles of Ω that can be had again, with `flops`
 /// operations, if the matrix needs jitter; returns that too.
 pub(super) fn factor_tiles<T: Scalar>(
     work: &mut Work<'_, T>,
-    n: usize,
+    rows: Range<usize>,
     flops: f64,
     tiles: &Tiles<'_, T>,
 ) -> Result<(TiledCholesky<T>, f64)> {
     let (system, progress) = (work.system, &mut *work.progress);
-    let size = n as f64;
+    let (n, size) = (rows.len(), rows.len() as f64);
     let mut jitter = 0.0;
     loop {
-        let tiles = work.phases.time(Phase::Kernel, flops, || {
+        let mut tiles = work.phases.time(Phase::Kernel, flops, || {
             tiles(system, &mut |done| progress(KERNEL_SHARE * done))
         })?;
-        let shift = system.lambda() + jitter;
+        system.shift_tiles(&mut tiles, rows.start);
         let factor = work.phases.time(Phase::Factor, size.powi(3) / 3.0, || {
             let mut told = |done: f64| progress(KERNEL_SHARE + (1.0 - KERNEL_SHARE) * done);
-            TiledCholesky::new(tiles, n, TILE, shift, &mut told)
+            TiledCholesky::new(tiles, n, TILE, jitter, &mut told)
         })?;
         if let Some(factor) = factor {
             return Ok((factor, jitter));
@@ -167,7 +203,7 @@ impl<T: Scalar> Solver<T> for Exact<T> {
     fn step(&mut self, work: &mut Work<'_, T>) -> Result<Step> {
         let (factor, jitter) = Factor::new(work)?;
         let (solution, product) = solve(work, &factor);
-        let Self(reached) = self;
+        let reached = &mut self.reached;
         reached.take_over(&solution);
         reached.certify(work.system, &product);
         if !reached.weights().norm().is_finite() {
@@ -177,6 +213,11 @@ impl<T: Scalar> Solver<T> for Exact<T> {
                     .into(),
             ));
         }
+        if self.loo {
+            let weights = self.reached.weights();
+            let scores = leave_one_out::scores(work, &factor, &solution, weights)?;
+            self.leave_one_out = Some(scores);
+        }
         Ok(Step {
             relative_change: 1.0,
             jitter,
@@ -185,15 +226,19 @@ impl<T: Scalar> Solver<T> for Exact<T> {
     }
 
     fn weights(&self) -> &Bordered<T> {
-        self.0.weights()
+        self.reached.weights()
     }
 
     fn residual(&self) -> Option<Residual> {
-        self.0.residual()
+        self.reached.residual()
     }
 
     fn certificate(&self) -> Option<&Certificate> {
-        self.0.certificate()
+        self.reached.certificate()
+    }
+
+    fn leave_one_out(&mut self) -> Option<Matrix<T>> {
+        self.leave_one_out.take()
     }
 
     fn steps_per_pass(&self) -> usize {

@@ -67,14 +67,15 @@ impl<T: Scalar> GaussSeidel<T> {
         let mut largest = 0f64;
         for start in (0..all).step_by(self.width) {
             let tiles = start..(start + self.width).min(all);
-            let size = system.rows_of_tiles(&tiles).len();
+            let rows = system.rows_of_tiles(&tiles);
+            let size = rows.len();
             let flops = match system.kept() {
                 Some(_) => 0.0,
                 None => system.kernel_flops(0.5 * (size * size) as f64),
             };
             let block =
                 |system: &System<T>, _: &mut dyn FnMut(f64) -> bool| Ok(system.block_tiles(&tiles));
-            let (factor, jitter) = factor_tiles(work, size, flops, &block)?;
+            let (factor, jitter) = factor_tiles(work, rows, flops, &block)?;
             largest = largest.max(jitter);
             self.blocks.push(Block { tiles, factor });
         }

@@ -30,6 +30,7 @@ mod follow;
 pub mod gauss_seidel;
 pub mod kaczmarz;
 pub mod kaczmarz_mp;
+mod leave_one_out;
 pub mod matching_pursuit;
 pub mod nystrom;
 pub mod pcg;
@@ -155,6 +156,8 @@ pub struct Plan {
     pub rank: Option<usize>,
     /// The relative residual that is aimed at, where a method needs to know.
     pub tolerance: f64,
+    /// Whether leave-one-out scores are wanted; `exact` alone has them.
+    pub loo: bool,
 }
 
 impl Plan {
@@ -163,6 +166,13 @@ impl Plan {
         let size = rows + 1;
         if self.averages == 0 {
             return Err(Error::parameter("averages", 0, "must be at least 1"));
+        }
+        if self.loo && self.method != Method::Exact {
+            return Err(Error::parameter(
+                "loo",
+                true,
+                format!("needs the method exact, and this is {}", self.method),
+            ));
         }
         if let Some(rank) = self.rank.filter(|r| !(1..=rows).contains(r)) {
             let requirement = format!("must be from 1 to {rows}, the number of training rows");
@@ -187,7 +197,7 @@ impl Plan {
         let one = |seed: u64| -> Box<dyn Solver<T>> {
             let blocks = Blocks::new(size, self.block_size, seed);
             match self.method {
-                Method::Exact => Box::new(exact::Exact::new(system)),
+                Method::Exact => Box::new(exact::Exact::new(system, self.loo)),
                 Method::Pcg => {
                     let (rank, tolerance) = (self.rank, self.tolerance);
                     Box::new(pcg::Pcg::new(system, rank, seed, tolerance))
@@ -222,7 +232,7 @@ impl Plan {
         let value = size_of::<T>() as u64;
         let weights = value * n as u64 * outputs as u64;
         match self.method {
-            Method::Exact => exact::Exact::<T>::bytes(n, outputs, true),
+            Method::Exact => exact::Exact::<T>::bytes(n, outputs, true, self.loo),
             Method::Pcg => {
                 let rank = self.rank.unwrap_or_else(|| rank_for(n, n_features));
                 pcg::Pcg::<T>::bytes(n, rank, outputs)
@@ -286,6 +296,11 @@ pub trait Solver<T: Scalar> {
 
     /// The certificate of these weights, if it is known without more work.
     fn certificate(&self) -> Option<&Certificate> {
+        None
+    }
+
+    /// Scores of the training rows by models that never saw them, if they were wanted.
+    fn leave_one_out(&mut self) -> Option<Matrix<T>> {
         None
     }
 

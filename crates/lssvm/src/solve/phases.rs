@@ -23,11 +23,13 @@ pub enum Phase {
     Follow,
     /// The residual of the final weights.
     Certify,
+    /// The diagonal of the inverse, for leave-one-out scores.
+    LeaveOneOut,
 }
 
 impl Phase {
     /// All, in the order of a step.
-    pub const ALL: [Phase; 8] = [
+    pub const ALL: [Phase; 9] = [
         Phase::Kernel,
         Phase::Gram,
         Phase::Factor,
@@ -36,6 +38,7 @@ impl Phase {
         Phase::Product,
         Phase::Follow,
         Phase::Certify,
+        Phase::LeaveOneOut,
     ];
 
     /// Its name in reports.
@@ -49,6 +52,7 @@ impl Phase {
             Phase::Product => "product",
             Phase::Follow => "follow",
             Phase::Certify => "certify",
+            Phase::LeaveOneOut => "leave-one-out",
         }
     }
 }

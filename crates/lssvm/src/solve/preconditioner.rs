@@ -82,11 +82,11 @@ impl<T: Scalar> Preconditioner<T> {
             Ok::<(), crate::Error>(())
         })?;
         let missed = (system.trace() - sum_of_squares(u.values())) / size;
-        let shift = system.lambda() + FLOOR * missed.max(0.0);
+        let floor = FLOOR * missed.max(0.0);
         let flops = 2.0 * size * TILE.min(n) as f64 * m;
         let tiles = phases.time(Phase::Precondition, flops, || {
             let parts = u.values_mut().par_chunks_mut(TILE * rank).enumerate();
-            let tile = |(place, u)| factor_tile(system, place, u, shift);
+            let tile = |(place, u)| factor_tile(system, place, u, floor);
             parts.map(tile).collect::<Result<Vec<_>>>()
         })?;
         let factor = phases.time(Phase::Precondition, size * m * m + m.powi(3) / 3.0, || {
@@ -152,13 +152,13 @@ fn some_rows(n: usize, count: usize, seed: u64) -> Vec<usize> {
     rows
 }
 
-/// Lᵀ of one tile of Ω − U Uᵀ + shift·I, with the least jitter that factors; these
+/// Lᵀ of one tile of Ω+λI − U Uᵀ + ρI, with the least jitter that factors; these
 /// rows of U become rows of W.
 fn factor_tile<T: Scalar>(
     system: &System<T>,
     place: usize,
     u: &mut [T],
-    shift: f64,
+    floor: f64,
 ) -> Result<Matrix<T>> {
     let mut tile = system.diagonal_tile(place);
     let n = tile.rows();
@@ -172,7 +172,7 @@ fn factor_tile<T: Scalar>(
         Parallel::No,
     );
     for i in 0..n {
-        let value = tile.get(i, i).to_f64() + shift;
+        let value = tile.get(i, i).to_f64() + system.lambda(place * TILE + i) + floor;
         mean += value.abs() / n as f64;
         tile.set(i, i, T::from_f64(value));
     }

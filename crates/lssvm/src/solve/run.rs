@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::track::Track;
 use super::{Followed, OpenBlock, Phases, Plan, Residual};
-use crate::linalg::Scalar;
+use crate::linalg::{Matrix, Scalar};
 use crate::system::{Bordered, Certificate, System};
 use crate::{Error, Result};
 
@@ -142,6 +142,8 @@ pub struct Solution<T: Scalar> {
     pub residual: Option<Residual>,
     /// What is certain about these weights, if it was affordable to find out.
     pub certificate: Option<Certificate>,
+    /// Scores of the training rows by models that never saw them, if they were wanted.
+    pub leave_one_out: Option<Matrix<T>>,
     /// Iterations made.
     pub iterations: usize,
     /// The iteration whose weights these are.

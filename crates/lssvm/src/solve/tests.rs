@@ -29,6 +29,7 @@ fn plan(method: Method, block_size: usize, seed: u64) -> Plan {
         averages: 1,
         rank: None,
         tolerance: 0.0,
+        loo: false,
     }
 }
 

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::kernel::Kernel;
-use crate::system::tests::{problem, theta};
+use crate::system::tests::{problem, theta, weighted_problem};
 use crate::system::{Format, TILE};
 
 const STORES: [Option<Format>; 3] = [None, Some(Format::Full), Some(Format::Half)];
@@ -17,11 +17,15 @@ fn solve<T: Scalar>(
 ) -> Solution<T> {
     let plan = Plan {
         method,
-        block_size: TILE,
+        block_size: match method.wants_kernel() {
+            true => TILE,
+            false => system.n() + 1,
+        },
         seed: 3,
         averages: 1,
         rank: Some(rank.min(system.n())),
         tolerance,
+        loo: false,
     };
     let limits = Limits {
         iterations: 400,
@@ -142,11 +146,49 @@ fn the_rank_grows_with_the_data_and_stays_below_them() {
     }
 }
 
+#[test]
+fn a_row_of_weight_two_is_two_equal_rows() {
+    let kernel = Kernel::Rbf { gamma: 5.0 };
+    let plain = problem::<f64>(50, 3, 2, kernel, 2.0);
+    let twice: Vec<usize> = (0..50).chain(0..10).collect();
+    let repeated = System::new(
+        plain.samples().matrix().select_rows(&twice),
+        plain.targets().select_rows(&twice),
+        kernel,
+        2.0,
+    );
+    let expected = solve(&repeated.unwrap(), Method::Exact, 1, 0.0).weights;
+    let mut joined = Bordered::zeros(50, 2);
+    joined.bias.copy_from_slice(&expected.bias);
+    for (i, &row) in twice.iter().enumerate() {
+        let pairs = joined.rows.row_mut(row).iter_mut();
+        pairs
+            .zip(expected.rows.row(i))
+            .for_each(|(sum, &v)| *sum += v);
+    }
+    let weights: Vec<f64> = (0..50).map(|i| if i < 10 { 2.0 } else { 1.0 }).collect();
+    let weighted = plain.with_weights(&weights).unwrap();
+    for method in [
+        Method::Exact,
+        Method::Pcg,
+        Method::GaussSeidel,
+        Method::Mp,
+        Method::Kaczmarz,
+        Method::KaczmarzMp,
+        Method::Nystrom,
+    ] {
+        // A block of all rows: one step is the solution.
+        let solution = solve(&weighted, method, 20, 1e-9);
+        let found = distance(&solution.weights, &joined);
+        assert!(found < 1e-6, "{method}: {found:.1e}");
+    }
+}
+
 /// F, from its definition.
 fn objective(system: &System<f64>, w: &Bordered<f64>) -> f64 {
     let (n, theta) = (system.n(), theta(system));
     let omega = |i: usize, j: usize| match i == j {
-        true => theta.get(i + 1, j + 1) - system.lambda(),
+        true => theta.get(i + 1, j + 1) - system.lambda(i),
         false => theta.get(i + 1, j + 1),
     };
     let mut sum = 0.0;
@@ -154,7 +196,7 @@ fn objective(system: &System<f64>, w: &Bordered<f64>) -> f64 {
         for i in 0..n {
             let score: f64 = (0..n).map(|j| omega(i, j) * w.rows.get(j, k)).sum();
             let misfit = system.targets().get(i, k) - score - w.bias[k];
-            sum += 0.5 * w.rows.get(i, k) * score + 0.5 / system.lambda() * misfit * misfit;
+            sum += 0.5 * w.rows.get(i, k) * score + 0.5 / system.lambda(i) * misfit * misfit;
         }
     }
     sum
@@ -162,7 +204,7 @@ fn objective(system: &System<f64>, w: &Bordered<f64>) -> f64 {
 
 #[test]
 fn the_objective_never_falls_by_more_than_the_gap() {
-    let system = problem::<f64>(60, 3, 2, Kernel::Rbf { gamma: 0.5 }, 8.0);
+    let system = weighted_problem::<f64>(60, 3, 2, Kernel::Rbf { gamma: 0.5 }, 8.0);
     let exact = solve(&system, Method::Exact, 1, 0.0);
     let least = objective(&system, &exact.weights);
     let at_best = system.certify(&exact.weights);

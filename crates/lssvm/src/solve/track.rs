@@ -169,6 +169,7 @@ impl<T: Scalar> Track<T> {
         Solution {
             residual: certain.or(chosen.residual),
             certificate,
+            leave_one_out: self.solver.leave_one_out(),
             weights,
             iterations: last.iteration,
             best_iteration: chosen.iteration,

@@ -57,7 +57,12 @@ impl<T: Scalar> Work<'_, T> {
         match &block.inverse {
             Some(_) if block.strip.indices() == indices => block.saved += block.cost.seconds(),
             _ => {
-                let memory = block.inverse.take().map(BlockInverse::into_memory);
+                let before = block.inverse.take();
+                // Blocks of one size resemble each other, also in being singular.
+                let alike = block.strip.columns() == indices.len();
+                let jitter = before.as_ref().filter(|_| alike);
+                let jitter = jitter.map_or(0.0, BlockInverse::jitter);
+                let memory = before.map(BlockInverse::into_memory);
                 let mut gram = memory.unwrap_or_default();
                 let (n, j) = (self.system.n() as f64, indices.len() as f64);
                 let flops = match self.system.kept() {
@@ -69,7 +74,7 @@ impl<T: Scalar> Work<'_, T> {
                 cost.time(Phase::Kernel, flops, || strip.fill(self.system, indices));
                 cost.time(Phase::Gram, n * j * j, || strip.gram(&mut gram));
                 let inverse = cost.time(Phase::Factor, j * j * j / 3.0, || {
-                    BlockInverse::new(gram, indices.len())
+                    BlockInverse::new(gram, indices.len(), jitter)
                 })?;
                 block.inverse = Some(inverse);
             }

@@ -7,7 +7,8 @@
 //! ```
 //!
 //! With m the mean of a, F(a, b) − D(a − m1) = c/2 ‖R‖² + m 1ᵀR + m²/2 1ᵀS1: the
-//! objective cannot fall by more than that. All sums are taken in `f64`.
+//! objective cannot fall by more than that. With weights, ‖·‖² sums wᵢ times the squares
+//! in F and in the gap. All sums are taken in `f64`.
 
 use serde::Serialize;
 
@@ -36,7 +37,6 @@ impl Certificate {
         total: f64,
     ) -> Self {
         let (n, outputs) = (system.n(), system.outputs());
-        let lambda = system.lambda();
         let mut certificate = Self {
             relative_residual: 0.0,
             relative_residuals: Vec::with_capacity(outputs),
@@ -47,25 +47,26 @@ impl Certificate {
         for k in 0..outputs {
             let bias = w.bias[k].to_f64();
             let (mut squares, mut sum_r, mut scale, mut sum) = (0.0, 0.0, 0.0, 0.0);
-            let (mut misfit, mut smooth) = (0.0, 0.0);
+            let (mut misfit, mut smooth, mut gap) = (0.0, 0.0, 0.0);
             for i in 0..n {
+                let lambda = system.lambda(i);
                 let (a, y) = (w.rows.get(i, k).to_f64(), system.targets.get(i, k).to_f64());
                 let r = y - product.get(i, k) - bias;
                 squares += r * r;
                 sum_r += r;
                 scale += y * y;
                 sum += a;
-                misfit += (r + lambda * a).powi(2);
+                misfit += (r + lambda * a).powi(2) / lambda;
+                gap += r * r / lambda;
                 smooth += a * (product.get(i, k) - lambda * a);
             }
             let squares_and_sum = squares + sum * sum;
             let residual = relative(squares_and_sum.sqrt(), scale.sqrt());
             certificate.relative_residuals.push(residual);
             (part, whole) = (part + squares_and_sum, whole + scale);
-            certificate.objective += 0.5 * smooth + 0.5 * misfit / lambda;
+            certificate.objective += 0.5 * (smooth + misfit);
             let mean = sum / n as f64;
-            certificate.objective_gap +=
-                0.5 * squares / lambda + mean * sum_r + 0.5 * mean * mean * total;
+            certificate.objective_gap += 0.5 * gap + mean * sum_r + 0.5 * mean * mean * total;
         }
         certificate.relative_residual = relative(part.sqrt(), whole.sqrt());
         certificate

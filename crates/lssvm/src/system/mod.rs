@@ -6,7 +6,9 @@
 //! ```
 //!
 //! Ω is the N×N kernel matrix of the training rows, u a column of ones, Y the
-//! N×K targets. Index 0 of Θ is the bias; index i ≥ 1 is training row i − 1.
+//! N×K targets. Index 0 of Θ is the bias; index i ≥ 1 is training row i − 1. If rows
+//! have weights wᵢ, the diagonal λI holds λᵢ = 1/(c wᵢ): a row of weight 2 is worth two
+//! equal rows.
 //!
 //! Solvers see the system through strips of Θ ([`Strip`]), the whole of Ω+λI
 //! ([`System::shifted_kernel`]) and products, never the data or the kernel.
@@ -85,9 +87,12 @@ impl<T: Scalar> Bordered<T> {
 pub struct System<T: Scalar> {
     samples: Samples<T>,
     kernel: Kernel,
-    lambda: f64,
+    /// λᵢ of each training row.
+    lambdas: Vec<f64>,
     targets: Matrix<T>,
     store: Option<Store<T>>,
+    /// Ω was given: it cannot be computed.
+    given: bool,
 }
 
 /// Whether a number can be c.
@@ -132,12 +137,59 @@ impl<T: Scalar> System<T> {
             )));
         }
         Ok(Self {
+            lambdas: vec![1.0 / c; x.rows()],
             samples: Samples::new(x, &kernel),
             kernel,
-            lambda: 1.0 / c,
             targets,
             store: None,
+            given: false,
         })
+    }
+
+    /// A system whose Ω was computed elsewhere: square, symmetric (its lower half is
+    /// read), with a row for each target. It has no training rows to predict with.
+    pub fn of_kernel_matrix(omega: &Matrix<T>, targets: Matrix<T>, c: f64) -> Result<Self> {
+        if omega.rows() != omega.cols() {
+            return Err(Error::Data(format!(
+                "a kernel matrix has as many rows as columns, and this has {} x {}",
+                omega.rows(),
+                omega.cols()
+            )));
+        }
+        if let Some(i) = omega.values().iter().position(|v| !v.is_finite()) {
+            let (row, column) = (i / omega.cols() + 1, i % omega.cols() + 1);
+            return Err(Error::Data(format!(
+                "row {row}, column {column} of the kernel matrix is not finite"
+            )));
+        }
+        let nothing = Matrix::zeros(omega.rows(), 1);
+        let mut system = Self::new(nothing, targets, Kernel::Linear, c)?;
+        system.store = Some(Store::of_matrix(omega));
+        system.given = true;
+        Ok(system)
+    }
+
+    /// Gives each training row a weight, which must be positive: a row that counts for
+    /// nothing is no training row.
+    pub fn with_weights(mut self, weights: &[f64]) -> Result<Self> {
+        if weights.len() != self.n() {
+            return Err(Error::Data(format!(
+                "{} training rows, but {} weights",
+                self.n(),
+                weights.len()
+            )));
+        }
+        for (i, (lambda, &weight)) in self.lambdas.iter_mut().zip(weights).enumerate() {
+            *lambda /= weight;
+            if !(weight > 0.0 && *lambda > 0.0 && lambda.is_finite()) {
+                return Err(Error::Data(format!(
+                    "the weight of row {} is {weight}; weights must be positive and finite, and \
+                     not too far from 1: leave out rows that shall not count",
+                    i + 1
+                )));
+            }
+        }
+        Ok(self)
     }
 
     /// Computes Ω and keeps it ([`Store::bytes`] of memory): from then on strips
@@ -179,9 +231,24 @@ impl<T: Scalar> System<T> {
         self.targets.cols()
     }
 
-    /// λ = 1/c
-    pub fn lambda(&self) -> f64 {
-        self.lambda
+    /// λᵢ = 1/(c wᵢ) of a training row.
+    pub fn lambda(&self, row: usize) -> f64 {
+        self.lambdas[row]
+    }
+
+    /// Adds λᵢ to the diagonal of tiles of Ω's lower half, row after row, whose first
+    /// row is this one.
+    pub fn shift_tiles(&self, tiles: &mut [Matrix<T>], first: usize) {
+        let (mut at, mut start) = (0, first);
+        for tile_row in 1.. {
+            let Some(tile) = tiles.get_mut(at) else { break };
+            let (rows, columns) = (tile.rows(), tile.cols());
+            let lambdas = &self.lambdas[start..start + rows];
+            let diagonal = tile.values_mut().iter_mut().step_by(columns + 1);
+            let pairs = diagonal.zip(lambdas);
+            pairs.for_each(|(v, &lambda)| *v += T::from_f64(lambda));
+            (at, start) = (at + tile_row + 1, start + rows);
+        }
     }
 
     /// The kernel function.
@@ -219,6 +286,9 @@ impl<T: Scalar> System<T> {
 
     /// Σ Ω(x, x) over the training rows.
     pub fn trace(&self) -> f64 {
+        if let (Some(store), true) = (&self.store, self.given) {
+            return store.trace();
+        }
         store::diagonal(&self.kernel, &self.samples).iter().sum()
     }
 
@@ -255,11 +325,9 @@ impl<T: Scalar> System<T> {
                 return Err(Error::Interrupted);
             }
         }
-        let lambda = T::from_f64(self.lambda);
-        out.values_mut()
-            .iter_mut()
-            .step_by(n + 1)
-            .for_each(|v| *v += lambda);
+        let diagonal = out.values_mut().iter_mut().step_by(n + 1);
+        let pairs = diagonal.zip(&self.lambdas);
+        pairs.for_each(|(v, &lambda)| *v += T::from_f64(lambda));
         mirror_lower(&mut out);
         Ok(out)
     }
@@ -267,10 +335,12 @@ impl<T: Scalar> System<T> {
     /// Θ · W, computing all of Ω once and keeping none of it.
     pub fn product(&self, w: &Bordered<T>) -> Bordered<T> {
         let mut out = w.clone();
-        let rows = out.rows.values_mut();
-        rows.iter_mut().for_each(|v| *v *= T::from_f64(self.lambda));
-        for row in rows.chunks_mut(self.outputs().max(1)) {
-            row.iter_mut().zip(&w.bias).for_each(|(v, &b)| *v += b);
+        let rows = out.rows.values_mut().chunks_mut(self.outputs().max(1));
+        for (row, &lambda) in rows.zip(&self.lambdas) {
+            let lambda = T::from_f64(lambda);
+            row.iter_mut()
+                .zip(&w.bias)
+                .for_each(|(v, &b)| *v = lambda * *v + b);
         }
         let x = self.samples.view();
         add_scores(out.rows.view_mut(), &self.kernel, x, x, w.rows.view());
@@ -308,7 +378,7 @@ pub(crate) mod tests {
         Matrix::from_fn(n + 1, n + 1, |i, j| match (i, j) {
             (0, 0) => 0.0,
             (0, _) | (_, 0) => 1.0,
-            _ if i == j => omega.get(i - 1, j - 1) + system.lambda,
+            _ if i == j => omega.get(i - 1, j - 1) + system.lambdas[i - 1],
             _ => omega.get(i - 1, j - 1),
         })
     }
@@ -327,12 +397,24 @@ pub(crate) mod tests {
         System::new(x, y, kernel, c).unwrap()
     }
 
+    /// The same with rows of unequal weights.
+    pub(crate) fn weighted_problem<T: Scalar>(
+        n: usize,
+        d: usize,
+        k: usize,
+        kernel: Kernel,
+        c: f64,
+    ) -> System<T> {
+        let weights: Vec<f64> = (0..n).map(|i| 0.25 + (i * 7 % 5) as f64).collect();
+        problem(n, d, k, kernel, c).with_weights(&weights).unwrap()
+    }
+
     const RBF: Kernel = Kernel::Rbf { gamma: 0.3 };
 
     #[test]
     fn the_shifted_kernel_and_products_are_those_of_theta() {
         for n in [1, 5, 700, 1100] {
-            let system = problem::<f64>(n, 4, 3, RBF, 10.0);
+            let system = weighted_problem::<f64>(n, 4, 3, RBF, 10.0);
             let theta = theta(&system);
             let shifted = system.shifted_kernel(&mut |_| true).unwrap();
             for i in 0..n {
@@ -351,6 +433,20 @@ pub(crate) mod tests {
                     assert!((product.row(i)[k] - sum).abs() < 1e-10 * n as f64);
                 }
             }
+        }
+    }
+
+    #[test]
+    fn weights_must_be_positive_and_as_many_as_rows() {
+        for (weights, expected) in [
+            (vec![1.0, 2.0], "3 training rows, but 2 weights"),
+            (vec![1.0, 0.0, 1.0], "the weight of row 2 is 0"),
+            (vec![1.0, 1.0, -2.0], "the weight of row 3 is -2"),
+            (vec![f64::NAN, 1.0, 1.0], "the weight of row 1 is NaN"),
+        ] {
+            let system = problem::<f64>(3, 2, 1, RBF, 10.0);
+            let error = system.with_weights(&weights).unwrap_err().to_string();
+            assert!(error.starts_with(expected), "{error}");
         }
     }
 

@@ -102,7 +102,7 @@ impl<T: Scalar> System<T> {
             .into_par_iter()
             .map(|part| self.product_of_part(part, v, &transposed, panels))
             .collect();
-        let mut out = Matrix::from_fn(n, k, |i, c| self.lambda * v.get(i, c).to_f64());
+        let mut out = Matrix::from_fn(n, k, |i, c| self.lambdas[i] * v.get(i, c).to_f64());
         for part in partial {
             let pairs = out.values_mut().iter_mut().zip(part.values());
             pairs.for_each(|(out, &p)| *out += p);
@@ -190,10 +190,11 @@ impl<T: Scalar> System<T> {
                     }
                 },
             );
-        let lambda = T::from_f64(self.lambda);
-        let own = &mut r.values_mut()[within.start * k..within.end * k];
-        for (r, &c) in own.iter_mut().zip(change.values()) {
-            *r -= lambda * c;
+        let own = r.values_mut()[within.start * k..within.end * k].chunks_exact_mut(k);
+        for (i, (r, &lambda)) in own.zip(&self.lambdas[within]).enumerate() {
+            let lambda = T::from_f64(lambda);
+            let pairs = r.iter_mut().zip(change.row(i));
+            pairs.for_each(|(r, &c)| *r -= lambda * c);
         }
     }
 
@@ -254,14 +255,14 @@ mod tests {
     use super::*;
     use crate::kernel::Kernel;
     use crate::system::Format;
-    use crate::system::tests::{problem, theta};
+    use crate::system::tests::{problem, theta, weighted_problem};
 
     #[test]
     fn products_and_blocks_are_those_of_the_matrix() {
         // Less than a tile, one, and three with a rest.
         for n in [3, TILE, 2 * TILE + 77] {
             for kept in [None, Some(Format::Full), Some(Format::Half)] {
-                let mut system = problem::<f64>(n, 3, 2, Kernel::Rbf { gamma: 0.5 }, 4.0);
+                let mut system = weighted_problem::<f64>(n, 3, 2, Kernel::Rbf { gamma: 0.5 }, 4.0);
                 if let Some(format) = kept {
                     system.keep_kernel(format, &mut |_| true).unwrap();
                 }
@@ -306,7 +307,7 @@ mod tests {
                 near(r.get(i, c), v.get(i, c) - plain, "columns");
             }
             for (place, &j) in some.iter().enumerate().step_by(17) {
-                let shift = if i == j { system.lambda() } else { 0.0 };
+                let shift = if i == j { system.lambda(i) } else { 0.0 };
                 near(columns.get(i, place), s(i, j) - shift, "columns");
             }
         }
@@ -317,7 +318,7 @@ mod tests {
             for i in (0..tile.rows()).step_by(29) {
                 for j in (0..tile.cols()).step_by(31) {
                     let (i_, j_) = (row * TILE + i, column * TILE + j);
-                    let shift = if i_ == j_ { system.lambda() } else { 0.0 };
+                    let shift = if i_ == j_ { system.lambda(i_) } else { 0.0 };
                     near(tile.get(i, j), s(i_, j_) - shift, "block");
                 }
             }

@@ -91,6 +91,38 @@ impl<T: Scalar> Store<T> {
         })
     }
 
+    /// A matrix that was computed elsewhere; only its lower half is read.
+    pub fn of_matrix(omega: &Matrix<T>) -> Self {
+        let n = omega.rows();
+        assert_eq!(n, omega.cols(), "a kernel matrix is square");
+        let side = n.div_ceil(TILE);
+        let places = (0..side).flat_map(|row| (0..=row).map(move |column| (row, column)));
+        let tile = |(row, column)| {
+            let (rows, columns) = (extent(row, n), extent(column, n));
+            Matrix::from_fn(rows.len(), columns.len(), |i, j| {
+                let (i, j) = (rows.start + i, columns.start + j);
+                omega.get(i.max(j), i.min(j))
+            })
+        };
+        Self {
+            tiles: Tiles::Full(places.map(tile).collect()),
+            n,
+        }
+    }
+
+    /// The sum of the diagonal.
+    pub(super) fn trace(&self) -> f64 {
+        let (mut sum, mut scratch) = (0.0, Vec::new());
+        for row in 0..self.n.div_ceil(TILE) {
+            self.panels((row, row), TILE, &mut scratch, &mut |top, panel, _| {
+                sum += (0..panel.rows())
+                    .map(|i| panel.row(i)[top + i].to_f64())
+                    .sum::<f64>();
+            });
+        }
+        sum
+    }
+
     /// Bytes of a store for `n` rows.
     pub fn bytes(n: usize, format: Format) -> u64 {
         let whole = (n / TILE) as u64;

@@ -63,7 +63,7 @@ impl<T: Scalar> Strip<T> {
         for (column, &index) in indices.iter().enumerate() {
             match index {
                 0 => (0..self.n).for_each(|i| self.body[i * j + column] = T::ONE),
-                i => self.body[(i - 1) * j + column] += T::from_f64(system.lambda),
+                i => self.body[(i - 1) * j + column] += T::from_f64(system.lambdas[i - 1]),
             }
         }
     }
@@ -213,7 +213,7 @@ mod tests {
     use super::*;
     use crate::kernel::Kernel;
     use crate::system::Format;
-    use crate::system::tests::{problem, theta};
+    use crate::system::tests::{theta, weighted_problem};
 
     #[test]
     fn a_strip_is_the_columns_of_theta() {
@@ -227,7 +227,7 @@ mod tests {
                 Some(Format::Half) => 2f64.powi(-11),
                 _ => 1e-14,
             };
-            let mut system = problem::<f64>(n, 3, 2, Kernel::Rbf { gamma: 0.5 }, 4.0);
+            let mut system = weighted_problem::<f64>(n, 3, 2, Kernel::Rbf { gamma: 0.5 }, 4.0);
             let theta = theta(&system);
             if let Some(format) = kept {
                 system.keep_kernel(format, &mut |_| true).unwrap();

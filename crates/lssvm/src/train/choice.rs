@@ -20,6 +20,14 @@ const LARGEST_BLOCK: usize = 4 * TILE;
 /// What is left over of the budget for what is not reckoned here.
 const SLACK: f64 = 0.95;
 
+/// The method for a kernel matrix of `n` rows that is there already.
+pub(super) fn with_kernel(n: usize) -> Method {
+    match n {
+        ..=MOST_ROWS_FOR_EXACT => Method::Exact,
+        _ => Method::Pcg,
+    }
+}
+
 /// The method, and the reason as half a sentence.
 pub(super) struct Choice {
     pub(super) method: Method,
@@ -45,6 +53,7 @@ pub(super) fn choose<T: Scalar>(shape: &Shape, kernel: KernelName, budget: Size)
         averages: 1,
         rank: None,
         tolerance: 0.0,
+        loo: false,
     };
     let bytes = |method| plan(method).bytes::<T>(n, shape.features, shape.outputs);
     if kernel == KernelName::Sigmoid {

@@ -6,6 +6,7 @@
 
 use serde::{Deserialize, Deserializer, Serialize};
 
+use super::ClassWeight;
 use super::choice::{Choice, choose, gauss_seidel_block};
 use crate::data::{ImageShape, Task};
 use crate::kernel::{Gamma, KernelName, KernelSpec};
@@ -41,6 +42,8 @@ pub struct Config {
     pub degree: Option<u32>,
     /// Regularisation weight c = 1/λ: larger follows the data more closely.
     pub c: Option<f64>,
+    /// What the rows of each class count.
+    pub class_weight: Option<ClassWeight>,
     /// How the system is solved; none, or `"auto"`: chosen from size and memory.
     #[serde(deserialize_with = "method_or_auto")]
     pub method: Option<Method>,
@@ -58,6 +61,8 @@ pub struct Config {
     pub patience: Option<usize>,
     /// Share of the training rows kept apart for validation.
     pub validation: Option<f64>,
+    /// Compute leave-one-out scores of the training rows.
+    pub loo: Option<bool>,
     /// Runs with different seeds that are averaged.
     pub averages: Option<usize>,
     /// Follow the test and validation error every so many iterations; 0 means
@@ -96,6 +101,9 @@ pub struct Effective {
     pub degree: u32,
     /// Regularisation weight.
     pub c: f64,
+    /// What the rows of each class count, if not all the same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub class_weight: Option<ClassWeight>,
     /// How the system is solved.
     pub method: Method,
     /// J
@@ -119,6 +127,9 @@ pub struct Effective {
     /// Share of the training rows kept apart for validation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub validation: Option<f64>,
+    /// Compute leave-one-out scores of the training rows.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub loo: bool,
     /// Runs that are averaged.
     pub averages: usize,
     /// Follow errors every so many iterations.
@@ -229,7 +240,11 @@ impl Config {
             Precision::F32 => chosen::<f32>(&solved, kernel, budget),
             Precision::F64 => chosen::<f64>(&solved, kernel, budget),
         };
-        let method = self.method.unwrap_or(chosen.method);
+        let loo = self.loo.unwrap_or(false);
+        let method = self.method.unwrap_or(match loo {
+            true => Method::Exact,
+            false => chosen.method,
+        });
         let size = rows + 1;
         let block_size = self.block_size.unwrap_or_else(|| match method {
             Method::GaussSeidel => gauss_seidel_block,
@@ -270,6 +285,7 @@ impl Config {
             coef0: self.coef0.unwrap_or(0.0),
             degree: self.degree.unwrap_or(4),
             c: self.c.unwrap_or(if image { 1e4 } else { 10.0 }),
+            class_weight: self.class_weight.clone(),
             method,
             block_size,
             rank: self.rank,
@@ -279,6 +295,7 @@ impl Config {
             patience: self.patience,
             default_patience: (validated && method.is_iterative()).then_some(patience),
             validation: self.validation,
+            loo,
             averages: self.averages.unwrap_or(1),
             follow: self.follow.unwrap_or(1),
             seed: self.seed.unwrap_or(1),
@@ -288,6 +305,7 @@ impl Config {
             precision,
             why: match self.method {
                 Some(_) => None,
+                None if loo => Some("leave-one-out scores follow from its factor".into()),
                 None => Some(chosen.why),
             },
         };
@@ -349,6 +367,7 @@ impl Effective {
             averages: self.averages,
             rank: self.rank,
             tolerance: self.tolerance,
+            loo: self.loo,
         }
     }
 

@@ -55,7 +55,7 @@ impl MemoryPlan {
         let mut solver = largest.unwrap_or(0) + beside;
         let any = |method: Method| plans.iter().any(|plan| plan.method == method);
         if any(Method::Exact) && config.kernel == KernelName::Sigmoid {
-            solver = solver.max(Exact::<T>::bytes(n, k, false));
+            solver = solver.max(Exact::<T>::bytes(n, k, false, config.loo));
         }
         let mut bytes = BASE_BYTES + data + solver;
         if bytes > config.budget.0 {

@@ -5,6 +5,7 @@
 //! ```
 
 mod choice;
+mod class_weight;
 mod compare;
 mod config;
 mod forecast;
@@ -12,16 +13,20 @@ mod memory_plan;
 mod prepare;
 mod report;
 
+pub use class_weight::ClassWeight;
 pub use compare::compare;
 pub use config::{AUTO, Config, Effective, Shape};
 pub use forecast::Forecast;
 pub use report::{Evaluation, HistoryLine, Report};
 
-use crate::data::Dataset;
-use crate::linalg::Scalar;
+use crate::data::{Dataset, Labels};
+use crate::kernel::KernelName;
+use crate::linalg::{Matrix, Scalar};
 use crate::memory;
-use crate::model::{Description, Model, ModelParts, Outputs};
-use crate::solve::{self, Followed, Iteration, Method, Observer, Truth};
+use crate::model::{Description, Model, ModelParts, Outputs, Scaling, used_rows};
+use crate::preprocess::PipelineSpec;
+use crate::solve::{self, Followed, Iteration, Method, Observer, Solution, Truth};
+use crate::system::Bordered;
 use crate::{Error, Result};
 use memory_plan::Kept;
 use prepare::{LaidOut, Prepared, Ready};
@@ -82,6 +87,61 @@ pub fn forecast<T: Scalar>(data: Data<T>, config: &Config) -> Result<Forecast> {
     in_pool(prepared.config.threads, || Ok(lay_out(prepared)?.forecast))
 }
 
+/// Solves for a kernel matrix that was computed elsewhere: square and symmetric, with
+/// labels, and weights if there are any, for each of its rows. The settings of kernel and
+/// preprocessing mean nothing here.
+///
+/// Returns the weights of the rows and the bias of each output, with which the scores of
+/// new rows are Ω(new, training) · weights + bias.
+pub fn fit_kernel_matrix<T: Scalar>(
+    omega: &Matrix<T>,
+    labels: Labels,
+    weights: Option<Vec<f64>>,
+    config: &Config,
+    watcher: &mut dyn Watcher,
+) -> Result<(Bordered<T>, Report)> {
+    let n = omega.rows();
+    if labels.len() != n {
+        let labels = labels.len();
+        return Err(Error::Data(format!(
+            "a kernel matrix of {n} rows, and {labels} labels; give one for each row"
+        )));
+    }
+    if weights.as_ref().is_some_and(|all| all.contains(&0.0)) {
+        return Err(Error::Data(
+            "a row of weight 0 is no training row; leave out its row and its column".into(),
+        ));
+    }
+    if config.validation.is_some() {
+        return Err(Error::parameter(
+            "validation",
+            "a share",
+            "rows cannot be kept apart from a kernel matrix that is given",
+        ));
+    }
+    // The rows stand for themselves.
+    let mut train = Dataset::new("kernel matrix".as_ref(), Matrix::zeros(n, 1));
+    (train.labels, train.weights) = (Some(labels), weights);
+    let data = Data {
+        train,
+        validation: None,
+        test: None,
+    };
+    let config = Config {
+        preprocess: Some(PipelineSpec::default()),
+        kernel: Some(KernelName::Linear),
+        method: Some(config.method.unwrap_or(choice::with_kernel(n))),
+        ..config.clone()
+    };
+    let prepared = Prepared::new(data, &config)?;
+    in_pool(prepared.config.threads, || {
+        let plans = [prepared.config.plan()];
+        let ready = prepared.with_kernel(omega, &plans)?.ready(watcher)?;
+        let (solution, report, _) = solve_ready(ready, watcher)?;
+        Ok((solution.weights, report))
+    })
+}
+
 fn lay_out<T: Scalar>(prepared: Prepared<T>) -> Result<LaidOut<T>> {
     let plans = [prepared.config.plan()];
     let kept = match prepared.config.method {
@@ -100,10 +160,11 @@ fn in_pool<R: Send>(threads: usize, f: impl FnOnce() -> Result<R> + Send) -> Res
     pool.install(f)
 }
 
-fn solve_one<T: Scalar>(
+/// Solves and evaluates.
+fn solve_ready<T: Scalar>(
     mut ready: Ready<T>,
     watcher: &mut dyn Watcher,
-) -> Result<(Model<T>, Report)> {
+) -> Result<(Solution<T>, Report, Ready<T>)> {
     let config = ready.config.clone();
     let classes = matches!(ready.outputs, Outputs::Classes { .. });
     let solution = solve::run(
@@ -130,7 +191,30 @@ fn solve_one<T: Scalar>(
     };
     report.test = evaluate(&mut ready.test)?;
     report.validation = evaluate(&mut ready.validation)?;
+    report.leave_one_out = match &solution.leave_one_out {
+        Some(scores) => {
+            let truth = prepare::truth_of(ready.system.targets(), &ready.outputs);
+            Some(Evaluation::new(scores, &truth, ready.outputs.names())?)
+        }
+        None => None,
+    };
+    report.scaling = scaling(&report)?;
     report.peak_memory_bytes = memory::peak();
+    Ok((solution, report, ready))
+}
+
+/// How scores become probabilities, from rows that were not learned from: each training
+/// row by a model that never saw it, or validation rows.
+fn scaling(report: &Report) -> Result<Option<Scaling>> {
+    let rows = report.leave_one_out.as_ref().or(report.validation.as_ref());
+    match rows.map(|rows| (rows, &rows.truth)) {
+        Some((rows, Truth::Classes(codes))) => Scaling::fit(&rows.scores, codes).map(Some),
+        _ => Ok(None),
+    }
+}
+
+fn solve_one<T: Scalar>(ready: Ready<T>, watcher: &mut dyn Watcher) -> Result<(Model<T>, Report)> {
+    let (solution, mut report, ready) = solve_ready(ready, watcher)?;
     let (mut support, mut weights) = (ready.system.into_samples(), solution.weights.rows);
     if let Some(order) = ready.order {
         // A model has its rows in the order of the data.
@@ -138,6 +222,7 @@ fn solve_one<T: Scalar>(
         order.iter().enumerate().for_each(|(i, &row)| back[row] = i);
         (support, weights) = (support.select(&back), weights.select_rows(&back));
     }
+    report.support = used_rows(&weights);
     let model = Model::new(ModelParts {
         support,
         weights,
@@ -149,6 +234,8 @@ fn solve_one<T: Scalar>(
             input: ready.input,
             config: serde_json::to_value(&report.config).unwrap_or_default(),
             summary: report.summary(),
+            scaling: report.scaling.clone(),
+            notes: Default::default(),
         },
     })?;
     Ok((model, report))

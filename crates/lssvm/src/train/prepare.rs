@@ -5,12 +5,12 @@ use std::path::Path;
 use std::time::Instant;
 
 use super::memory_plan::{Kept, MemoryPlan};
-use super::{Config, Data, Effective, Forecast, Shape, Watcher, truth};
+use super::{ClassWeight, Config, Data, Effective, Forecast, Shape, Watcher, truth};
 use crate::data::{Dataset, Targets, Task};
 use crate::error::Place;
 use crate::kernel::Kernel;
 use crate::linalg::{Matrix, Scalar};
-use crate::model::{Input, Outputs};
+use crate::model::{Input, Outputs, argmax};
 use crate::preprocess::Pipeline;
 use crate::solve::{Flow, Followed, Method, Phase, Phases, Plan, Truth};
 use crate::system::{System, in_clusters};
@@ -23,6 +23,8 @@ pub(super) struct Prepared<T: Scalar> {
     data: Data<T>,
     outputs: Outputs,
     targets: Matrix<T>,
+    /// What each training row counts, if not all count the same.
+    weights: Option<Vec<f64>>,
     validation_truth: Option<Truth>,
     test_truth: Option<Truth>,
     input: Input,
@@ -87,7 +89,21 @@ impl<T: Scalar> Prepared<T> {
         })?;
         let label_names = labels.column_names().to_vec();
         let targets = labels.resolve(config.task)?;
-        let (outputs, targets) = encode(&targets, &label_names, &data.train.source)?;
+        let mut weights = row_weights(&data.train, &targets, config.class_weight.as_ref())?;
+        let (outputs, mut targets) = encode(&targets, &label_names, &data.train.source)?;
+        if let Some(all) = weights.as_mut().filter(|all| all.contains(&0.0)) {
+            // A row that counts for nothing is no training row.
+            let rows: Vec<usize> = (0..all.len()).filter(|&row| all[row] > 0.0).collect();
+            if rows.is_empty() {
+                return Err(Error::Data(format!(
+                    "{}: the weights of all training rows are 0; give some row a weight",
+                    data.train.source.display()
+                )));
+            }
+            data.train = data.train.select(&rows);
+            targets = targets.select_rows(&rows);
+            all.retain(|&weight| weight > 0.0);
+        }
         config.task = match outputs {
             Outputs::Classes { .. } => Task::Classification,
             Outputs::Values { .. } => Task::Regression,
@@ -112,6 +128,7 @@ impl<T: Scalar> Prepared<T> {
                 n_features: data.train.n_features(),
                 feature_names: data.train.feature_names.clone(),
                 label_names,
+                weight_name: data.train.weight_name.clone(),
                 index_base: data.train.index_base,
                 image: image.map(|i| [i.channels, i.height, i.width]),
             },
@@ -120,6 +137,7 @@ impl<T: Scalar> Prepared<T> {
             data,
             outputs,
             targets,
+            weights,
             start,
         })
     }
@@ -129,6 +147,21 @@ impl<T: Scalar> Prepared<T> {
         let mut effective = config.resolve(self.shape)?;
         effective.task = self.config.task;
         Ok(effective)
+    }
+
+    /// Rows that stand for themselves in a kernel matrix that is given.
+    pub(super) fn with_kernel(self, omega: &Matrix<T>, plans: &[Plan]) -> Result<LaidOut<T>> {
+        let (targets, c, weights) = (self.targets.clone(), self.config.c, self.weights.clone());
+        let mut laid_out = self.lay_out(plans, Kept::Recomputed)?;
+        let ready = &mut laid_out.ready;
+        // In the order of the matrix.
+        ready.order = None;
+        let system = System::of_kernel_matrix(omega, targets, c)?;
+        ready.system = match weights {
+            Some(weights) => system.with_weights(&weights)?,
+            None => system,
+        };
+        Ok(laid_out)
     }
 
     /// Transforms the rows and decides what runs by these plans will keep in memory.
@@ -150,9 +183,14 @@ impl<T: Scalar> Prepared<T> {
         } else {
             None
         };
-        let (x, targets) = match &order {
-            Some(order) => (x.select_rows(order), self.targets.select_rows(order)),
-            None => (x, self.targets),
+        let (mut targets, mut weights) = (self.targets, self.weights);
+        let x = match &order {
+            Some(order) => {
+                targets = targets.select_rows(order);
+                weights = weights.map(|all| order.iter().map(|&row| all[row]).collect());
+                x.select_rows(order)
+            }
+            None => x,
         };
         let transformed = |part: Option<Dataset<T>>| {
             part.map(|part| pipeline.transform(part.features))
@@ -163,7 +201,10 @@ impl<T: Scalar> Prepared<T> {
 
         let shape = [n, x.cols(), k];
         let memory = MemoryPlan::new(&config, plans, kept, shape, [&validation, &test])?;
-        let system = System::new(x, targets, kernel, config.c)?;
+        let mut system = System::new(x, targets, kernel, config.c)?;
+        if let Some(weights) = weights {
+            system = system.with_weights(&weights)?;
+        }
         let forecast = Forecast::new(&config, shape, &memory, &kernel, system.samples());
         Ok(LaidOut {
             forecast,
@@ -240,6 +281,46 @@ pub(super) struct Ready<T: Scalar> {
     pub(super) input: Input,
     pub(super) memory: MemoryPlan,
     pub(super) start: Instant,
+}
+
+/// What each training row counts: its own weight times that of its class; none if all
+/// count the same.
+fn row_weights<T: Scalar>(
+    train: &Dataset<T>,
+    targets: &Targets,
+    class_weight: Option<&ClassWeight>,
+) -> Result<Option<Vec<f64>>> {
+    if let Some(weights) = &train.weights {
+        let wrong = |weight: &f64| !(*weight >= 0.0 && weight.is_finite());
+        if let Some(row) = weights.iter().position(wrong) {
+            return Err(Error::Data(format!(
+                "{}: the weight of row {} is {}; weights must be finite and not negative",
+                train.source.display(),
+                row + 1,
+                weights[row]
+            )));
+        }
+    }
+    let Some(class_weight) = class_weight else {
+        return Ok(train.weights.clone());
+    };
+    let Targets::Classes { names, codes } = targets else {
+        return Err(class_weight.refused());
+    };
+    let of_classes = class_weight.of_classes(names, codes)?;
+    let of_row = |(row, &code): (usize, &u32)| {
+        let own = train.weights.as_ref().map_or(1.0, |weights| weights[row]);
+        own * of_classes[code as usize]
+    };
+    Ok(Some(codes.iter().enumerate().map(of_row).collect()))
+}
+
+/// What [`encode`] was given, from the numbers it made.
+pub(super) fn truth_of<T: Scalar>(targets: &Matrix<T>, outputs: &Outputs) -> Truth {
+    match outputs {
+        Outputs::Classes { .. } => Truth::Classes(argmax(targets)),
+        Outputs::Values { .. } => Truth::Values(targets.cast()),
+    }
 }
 
 /// Names the outputs and turns labels into the numbers to be fitted.

@@ -1,12 +1,12 @@
 //! What a training run or an evaluation has to say, for people and machines.
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 
 use super::Effective;
 use super::prepare::Ready;
 use crate::linalg::{Matrix, Scalar};
 use crate::metrics::{ClassScores, Confusion, RegressionScores};
-use crate::model::argmax;
+use crate::model::{Model, Scaling, argmax};
 use crate::solve::{Iteration, PhaseReport, Solution, Stopped, Truth};
 use crate::system::{Certificate, Format};
 use crate::{Error, Result};
@@ -116,6 +116,19 @@ impl HistoryLine {
     }
 }
 
+/// What [`Report::summary`] says of a run.
+#[derive(Deserialize)]
+struct Told {
+    iterations: usize,
+    best_iteration: usize,
+    stopped: Stopped,
+    relative_residual: Option<f64>,
+    relative_residual_exact: bool,
+    #[serde(default)]
+    tolerance_met: bool,
+    jitter: f64,
+}
+
 /// What a training run ended with.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
@@ -125,7 +138,14 @@ pub struct Report {
     /// On the validation part, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub validation: Option<Evaluation>,
-    /// Wall time of the training, preprocessing and following included.
+    /// Of the training rows, each by a model that never saw it; if wanted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub leave_one_out: Option<Evaluation>,
+    /// How scores become probabilities, if there were rows to find out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scaling: Option<Scaling>,
+    /// Wall time of the training, preprocessing and following included; 0 if that is
+    /// not known.
     pub seconds: f64,
     /// Iterations made.
     pub iterations: usize,
@@ -149,7 +169,7 @@ pub struct Report {
     pub phases: Vec<PhaseReport>,
     /// Every iteration.
     pub history: Vec<HistoryLine>,
-    /// Memory the run was expected to need at most, in bytes.
+    /// Memory the run was expected to need at most, in bytes; 0 if that is not known.
     pub planned_memory_bytes: u64,
     /// How the kernel matrix was kept in memory, if it was.
     pub kernel_kept: Option<Format>,
@@ -157,6 +177,9 @@ pub struct Report {
     pub peak_memory_bytes: Option<u64>,
     /// Training rows, features after preprocessing, and outputs.
     pub shape: [usize; 3],
+    /// Which training rows the model has, of those that were learned from.
+    #[serde(skip)]
+    pub support: Vec<usize>,
     /// The settings that were used.
     pub config: Effective,
 }
@@ -181,6 +204,48 @@ impl Report {
             "jitter": self.jitter,
             "test_error_percent": test.and_then(|t| t.error_percent),
             "test_rmse": test.and_then(|t| t.regression.as_ref()).map(|r| r.rmse),
+        })
+    }
+
+    /// What is known of the run that made a model: its settings and how it ended, but
+    /// neither times nor history.
+    ///
+    /// # Errors
+    /// [`Error::Data`] if the model was not made by [`fit`](super::fit).
+    pub fn of_model<T: Scalar>(model: &Model<T>) -> Result<Self> {
+        let unknown = |error: serde_json::Error| {
+            Error::Data(format!(
+                "the model does not say how it was trained ({error}); train it again"
+            ))
+        };
+        let config = serde_json::from_value(model.config().clone()).map_err(unknown)?;
+        let told: Told = serde_json::from_value(model.summary().clone()).map_err(unknown)?;
+        Ok(Self {
+            test: None,
+            validation: None,
+            leave_one_out: None,
+            scaling: model.scaling().cloned(),
+            seconds: 0.0,
+            iterations: told.iterations,
+            best_iteration: told.best_iteration,
+            stopped: told.stopped,
+            relative_residual: told.relative_residual,
+            relative_residual_exact: told.relative_residual_exact,
+            tolerance_met: told.tolerance_met,
+            certificate: None,
+            jitter: told.jitter,
+            phases: Vec::new(),
+            history: Vec::new(),
+            planned_memory_bytes: 0,
+            kernel_kept: None,
+            peak_memory_bytes: None,
+            shape: [
+                model.n_support(),
+                model.pipeline().n_features_out(),
+                model.n_outputs(),
+            ],
+            support: Vec::new(),
+            config,
         })
     }
 
@@ -223,6 +288,8 @@ impl Report {
         Self {
             test: None,
             validation: None,
+            leave_one_out: None,
+            scaling: None,
             seconds: solution.seconds,
             iterations: solution.iterations,
             best_iteration: solution.best_iteration,
@@ -244,6 +311,7 @@ impl Report {
             kernel_kept: ready.memory.kernel,
             peak_memory_bytes: None,
             shape: ready.shape,
+            support: Vec::new(),
             config,
         }
     }

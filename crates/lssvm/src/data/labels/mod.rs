@@ -54,6 +54,8 @@ pub struct Labels {
     no_number: Option<(usize, String)>,
     source: Option<PathBuf>,
     column_names: Vec<String>,
+    /// The names are those of all classes, in their order.
+    settled: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -129,6 +131,40 @@ impl Labels {
             no_number: None,
             source: None,
             column_names: Vec::new(),
+            settled: false,
+        })
+    }
+
+    /// Labels of classes that are known: their names in their order, each once, and for
+    /// each row an index into them. A class may have no row.
+    ///
+    /// ```
+    /// use lssvm::data::{Labels, Targets, Task};
+    /// let names = vec!["cold".to_string(), "10".to_string(), "9".to_string()];
+    /// let labels = Labels::from_classes(names.clone(), vec![2, 0, 2])?;
+    /// let codes = vec![2, 0, 2];
+    /// assert_eq!(labels.resolve(Task::Auto)?, Targets::Classes { names, codes });
+    /// # Ok::<(), lssvm::Error>(())
+    /// ```
+    pub fn from_classes(names: Vec<String>, codes: Vec<u32>) -> Result<Self> {
+        if let Some(row) = codes.iter().position(|&code| code as usize >= names.len()) {
+            return Err(Error::Data(format!(
+                "row {} is of class {}, and there are {}; count classes from 0",
+                row + 1,
+                codes[row],
+                names.len()
+            )));
+        }
+        let first = codes.first().map(|&code| names[code as usize].clone());
+        Ok(Self {
+            rows: codes.len(),
+            columns: 1,
+            no_number: first.map(|name| (0, name)),
+            text: Some(Interned { names, codes }),
+            values: None,
+            source: None,
+            column_names: Vec::new(),
+            settled: true,
         })
     }
 
@@ -198,6 +234,10 @@ impl Labels {
 
     fn classes(&self) -> Result<Targets> {
         let Interned { names, codes } = self.interned()?;
+        if self.settled {
+            let (names, codes) = (names.clone(), codes.clone());
+            return Ok(Targets::Classes { names, codes });
+        }
         let numbers: Option<Vec<f64>> = names.iter().map(|name| number(name)).collect();
         let compare = |&a: &usize, &b: &usize| match &numbers {
             Some(numbers) => numbers[a]
@@ -312,6 +352,11 @@ impl Labels {
     /// The labels of these rows, in this order.
     pub fn select(&self, rows: &[usize]) -> Self {
         let text = self.text.as_ref().map(|text| {
+            if self.settled {
+                let codes = rows.iter().map(|&row| text.codes[row]).collect();
+                let names = text.names.clone();
+                return Interned { names, codes };
+            }
             // Only names that occur are kept, so that a class without rows is
             // not learned.
             let mut new_code = vec![None; text.names.len()];
@@ -334,8 +379,9 @@ impl Labels {
             no_number: None,
             source: self.source.clone(),
             column_names: self.column_names.clone(),
+            settled: self.settled,
         };
-        if selected.values.is_none() && self.columns == 1 {
+        if selected.values.is_none() && self.columns == 1 && !self.settled {
             selected.find_numbers();
         }
         selected

@@ -1,4 +1,4 @@
-//! Which columns of a table are features, and which are labels.
+//! Which columns of a table are features, which are labels, and which has the weights.
 
 use std::path::Path;
 
@@ -14,6 +14,7 @@ const LABEL_NAMES: [&str; 4] = ["label", "class", "target", "y"];
 pub(super) struct Roles {
     pub(super) features: Vec<usize>,
     pub(super) labels: Vec<usize>,
+    pub(super) weights: Option<usize>,
 }
 
 /// Whether a column of this name is a label column.
@@ -33,16 +34,31 @@ pub(super) fn roles(
     if let (Some(names), Some(features)) = (names, &options.feature_names) {
         return by_name(path, names, features, options);
     }
-    let labels = if options.no_labels || options.n_features == Some(width) {
+    let weights = match &options.weights {
+        // A model's features with or without a label, and no weights beside them.
+        Some(_)
+            if options
+                .n_features
+                .is_some_and(|m| width < m + 2 && names.is_none()) =>
+        {
+            None
+        }
+        Some(column) => Some(place(path, width, names, column)?),
+        None => None,
+    };
+    let others = width - usize::from(weights.is_some());
+    let labels = if options.no_labels || options.n_features == Some(others) {
         Vec::new()
     } else if let Some(columns) = &options.labels {
         chosen(path, width, names, columns)?
     } else {
         let named = names.and_then(|names| names.iter().position(|name| is_label_name(name)));
-        named.or(width.checked_sub(1)).into_iter().collect()
+        let last = (0..width).rfind(|&column| Some(column) != weights);
+        named.or(last).into_iter().collect()
     };
+    refuse_both(path, &labels, weights)?;
     let features: Vec<usize> = (0..width)
-        .filter(|column| !labels.contains(column))
+        .filter(|column| !labels.contains(column) && Some(*column) != weights)
         .collect();
     let fail = |problem: String| Err(Error::file(path, Place::Whole, problem));
     match options.n_features {
@@ -54,7 +70,39 @@ pub(super) fn roles(
             "the table has {width} columns, and none is a feature; set the delimiter, or read it \
              without labels"
         )),
-        _ => Ok(Roles { features, labels }),
+        _ => Ok(Roles {
+            features,
+            labels,
+            weights,
+        }),
+    }
+}
+
+/// A column cannot be label and weight.
+fn refuse_both(path: &Path, labels: &[usize], weights: Option<usize>) -> Result<()> {
+    match labels.iter().find(|&&label| Some(label) == weights) {
+        None => Ok(()),
+        Some(column) => {
+            let problem = format!(
+                "column {} would be both label and weight; choose the label column, or another \
+                 column of weights",
+                column + 1
+            );
+            Err(Error::file(path, Place::Whole, problem))
+        }
+    }
+}
+
+/// The place of a column that was chosen, counted from 0.
+fn place(path: &Path, width: usize, names: Option<&[String]>, column: &Column) -> Result<usize> {
+    match (column, names) {
+        (Column::Index(_), _) => column.place(width, path),
+        (Column::Name(name), Some(names)) => find(path, names, name),
+        (Column::Name(name), None) => {
+            let problem =
+                format!("there is no header to find the column '{name}' in; give its number");
+            Err(Error::file(path, Place::Whole, problem))
+        }
     }
 }
 
@@ -67,15 +115,7 @@ fn chosen(
     let fail = |problem: String| Err(Error::file(path, Place::Whole, problem));
     let mut found: Vec<usize> = Vec::new();
     for column in columns {
-        let at = match (column, names) {
-            (Column::Index(_), _) => column.place(width, path)?,
-            (Column::Name(name), Some(names)) => find(path, names, name)?,
-            (Column::Name(name), None) => {
-                return fail(format!(
-                    "there is no header to find the column '{name}' in; give its number"
-                ));
-            }
-        };
+        let at = place(path, width, names, column)?;
         if found.contains(&at) {
             return fail(format!(
                 "the label column {column} is chosen twice; choose it once"
@@ -126,6 +166,13 @@ fn by_name(
     let mut left: Vec<usize> = (0..names.len())
         .filter(|&column| !is_feature[column])
         .collect();
+    // Where a model is used, its weights matter no more: they may be there or not.
+    let weights = match &options.weights {
+        Some(Column::Name(name)) => left.iter().copied().find(|&c| names[c] == *name),
+        Some(column) => column.place(names.len(), path).ok(),
+        None => None,
+    };
+    left.retain(|column| Some(*column) != weights);
     let among_left = |name: &String| left.iter().copied().find(|&c| names[c] == *name);
     let expected: Option<Vec<usize>> = match options.label_names.as_deref() {
         None | Some([]) => None,
@@ -159,5 +206,9 @@ fn by_name(
         );
         return Err(Error::file(path, Place::Whole, problem));
     }
-    Ok(Roles { features, labels })
+    Ok(Roles {
+        features,
+        labels,
+        weights,
+    })
 }

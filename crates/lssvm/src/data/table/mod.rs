@@ -1,8 +1,8 @@
 //! Text tables: CSV and its relatives.
 //!
 //! [`sniff`] finds out what separates the columns and whether the first line
-//! names them; [`columns`] decides which are features and which labels; this
-//! file reads the rows, in chunks on all threads. Fields may be quoted. A file
+//! names them; [`columns`] decides which are features, labels and weights;
+//! this file reads the rows, in chunks on all threads. Fields may be quoted. A file
 //! with quotes is read as one chunk, since a quoted field may hold line ends.
 
 mod columns;
@@ -71,15 +71,17 @@ pub(super) fn parse<T: Scalar>(
         .into_par_iter()
         .map(|chunk| reader.read::<T>(chunk))
         .collect();
-    let parts: Result<Vec<(Vec<T>, Builder)>, Problem> = parts.into_iter().collect();
+    let parts: Result<Vec<Part<T>>, Problem> = parts.into_iter().collect();
     let parts = parts.map_err(|problem| problem.at(path, text))?;
-    let mut values = Vec::with_capacity(parts.iter().map(|(values, _)| values.len()).sum());
+    let mut values = Vec::with_capacity(parts.iter().map(|part| part.values.len()).sum());
     let mut labels = Builder::new(roles.labels.len().max(1));
-    for (part, part_labels) in parts {
+    let mut weights = Vec::new();
+    for part in parts {
         // Each part is freed as soon as it is joined, so the values are never
         // held twice.
-        values.extend_from_slice(&part);
-        labels.append(part_labels);
+        values.extend_from_slice(&part.values);
+        labels.append(part.labels);
+        weights.extend(part.weights);
     }
     let rows = values.len() / roles.features.len();
     let mut data = Dataset::new(path, Matrix::from_vec(rows, roles.features.len(), values));
@@ -93,6 +95,10 @@ pub(super) fn parse<T: Scalar>(
         )
     };
     data.feature_names = named(&roles.features);
+    if let Some(column) = roles.weights {
+        data.weights = Some(weights);
+        data.weight_name = named(&[column]).and_then(|names| names.into_iter().next());
+    }
     if !roles.labels.is_empty() {
         let names = named(&roles.labels).unwrap_or_default();
         data.labels = Some(labels.finish().with_source(path, names));
@@ -166,9 +172,16 @@ struct Reader<'a> {
     max_rows: usize,
 }
 
+/// What one chunk of the text holds.
+struct Part<T> {
+    values: Vec<T>,
+    labels: Builder,
+    weights: Vec<f64>,
+}
+
 impl Reader<'_> {
-    fn read<T: Scalar>(&self, part: Range<usize>) -> Result<(Vec<T>, Builder), Problem> {
-        let mut values = Vec::new();
+    fn read<T: Scalar>(&self, part: Range<usize>) -> Result<Part<T>, Problem> {
+        let (mut values, mut weights) = (Vec::new(), Vec::new());
         let mut labels = Builder::new(self.roles.labels.len().max(1));
         let mut rows = 0;
         records(self.text, part, self.delimiter, |byte, record| {
@@ -188,10 +201,28 @@ impl Reader<'_> {
                 }
             }
             self.push_labels(byte, record, &mut labels)?;
+            if let Some(column) = self.roles.weights {
+                weights.push(self.weight(byte, column, clean(&record[column]))?);
+            }
             rows += 1;
             Ok(rows < self.max_rows)
         })?;
-        Ok((values, labels))
+        Ok(Part {
+            values,
+            labels,
+            weights,
+        })
+    }
+
+    fn weight(&self, byte: usize, column: usize, field: &[u8]) -> Result<f64, Problem> {
+        let weight = text::parse::<f64>(field).filter(|w| w.is_finite() && *w >= 0.0);
+        weight.ok_or_else(|| {
+            let message = format!(
+                "the weight '{}' is not a finite number from 0 up; correct it or drop the line",
+                shown(field)
+            );
+            self.problem(byte, column, message)
+        })
     }
 
     fn push_labels(

@@ -1,7 +1,7 @@
 //! Tests of tables: each error by its message, each guess by its result.
 
 use super::*;
-use crate::data::{Targets, Task};
+use crate::data::{Column, Targets, Task};
 
 fn read_with(text: &str, options: &ReadOptions) -> Result<Dataset<f32>> {
     parse(Path::new("d"), text.as_bytes(), options)
@@ -223,4 +223,70 @@ fn large_files_are_read_in_order() {
             .enumerate()
             .all(|(i, &code)| code as usize == i % 3)
     );
+}
+
+#[test]
+fn a_column_of_weights_is_no_feature() {
+    let options = ReadOptions {
+        weights: Some(Column::Name("w".into())),
+        ..ReadOptions::default()
+    };
+    let text = "a,w,b,y\n1,0.5,2,x\n3,2,4,z\n";
+    let data = read_with(text, &options).unwrap();
+    assert_eq!(data.features, Matrix::from_rows(&[[1.0, 2.0], [3.0, 4.0]]));
+    assert_eq!(data.weights, Some(vec![0.5, 2.0]));
+    assert_eq!(data.weight_name.as_deref(), Some("w"));
+    assert_eq!(data.select(&[1]).weights, Some(vec![2.0]));
+
+    // The last column has the weights: the label is the one before it.
+    let last = ReadOptions {
+        weights: Some(Column::Index(-1)),
+        ..ReadOptions::default()
+    };
+    let data = read_with("1,2,x,3\n4,5,z,6\n", &last).unwrap();
+    assert_eq!(data.features, Matrix::from_rows(&[[1.0, 2.0], [4.0, 5.0]]));
+    assert_eq!(names(&data), ["x", "z"]);
+    assert_eq!(data.weights, Some(vec![3.0, 6.0]));
+
+    for (text, expected) in [
+        (
+            "a,w,y\n1,-2,x\n",
+            "d, line 2, column 2: column 'w': the weight '-2'",
+        ),
+        (
+            "a,w,y\n1,much,x\n",
+            "the weight 'much' is not a finite number",
+        ),
+        ("a,y\n1,x\n", "there is no column 'w' among a, y"),
+    ] {
+        let error = read_with(text, &options).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[test]
+fn a_model_needs_no_weights() {
+    let with = |text: &str, names: bool| {
+        let options = ReadOptions {
+            weights: Some(match names {
+                true => Column::Name("w".into()),
+                false => Column::Index(2),
+            }),
+            n_features: Some(2),
+            feature_names: names.then(|| vec!["a".into(), "b".into()]),
+            ..ReadOptions::default()
+        };
+        read_with(text, &options).unwrap()
+    };
+    for text in [
+        "a,w,b,y\n1,9,2,x\n",
+        "a,b,y\n1,2,x\n",
+        "b,a\n2,1\n",
+        "b,w,a\n2,7,1\n",
+    ] {
+        assert_eq!(with(text, true).features.row(0), [1.0, 2.0], "{text}");
+    }
+    for text in ["1,9,2,x\n3,9,4,z\n", "1,2,x\n3,4,z\n", "1,2\n3,4\n"] {
+        assert_eq!(with(text, false).features.row(0), [1.0, 2.0], "{text}");
+    }
 }

@@ -131,10 +131,13 @@ fn any_parts() -> impl Strategy<Value = ModelParts<f64>> {
                             pipeline,
                             outputs,
                             summary: json!([label_names, null, u64::MAX]),
+                            scaling: None,
+                            notes: [("from".to_string(), "a test".to_string())].into(),
                             input: Input {
                                 n_features: m,
                                 feature_names,
                                 label_names,
+                                weight_name: None,
                                 index_base,
                                 image: Some([1, m, 1]),
                             },

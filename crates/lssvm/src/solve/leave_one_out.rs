@@ -1,0 +1,147 @@
+//! What each training row would have been told by a model that never saw it, without
+//! training one.
+//!
+//! ```text
+//!     yᵢ − hᵢ = aᵢ / (Θ⁻¹)ᵢᵢ,     (Θ⁻¹)ᵢᵢ = (S⁻¹)ᵢᵢ − νᵢ² / 1ᵀν,     S ν = 1
+//! ```
+//!
+//! hᵢ is the score of row i by the solution of the system without row and column i of Θ,
+//! bias included; weights of rows are part of S. It is exact for a solution that is.
+//! (Cawley and Talbot, "Fast exact leave-one-out cross-validation of sparse least-squares
+//! support vector machines", 2004.) What was fitted before the system, preprocessing and
+//! `gamma = scale`, stays as it is.
+
+use super::Work;
+use super::exact::Factor;
+use crate::Result;
+use crate::linalg::{Matrix, Scalar};
+use crate::system::Bordered;
+
+/// Scores of the training rows by models that never saw them, N × K.
+///
+/// `solution`: [A ν]. Costs about as much as the factor did.
+pub(super) fn scores<T: Scalar>(
+    work: &mut Work<'_, T>,
+    factor: &Factor<T>,
+    solution: &Matrix<T>,
+    weights: &Bordered<T>,
+) -> Result<Matrix<T>> {
+    let diagonal = factor.inverse_diagonal(work)?;
+    let (n, k) = (solution.rows(), solution.cols() - 1);
+    let nu = |i: usize| solution.get(i, k).to_f64();
+    let total: f64 = (0..n).map(nu).sum();
+    let targets = work.system.targets();
+    Ok(Matrix::from_fn(n, k, |i, c| {
+        let bordered = diagonal[i].to_f64() - nu(i) * nu(i) / total;
+        let misfit = weights.rows.get(i, c).to_f64() / bordered;
+        T::from_f64(targets.get(i, c).to_f64() - misfit)
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Limits, Method, Plan, Silent, run};
+    use super::*;
+    use crate::kernel::{FillBlock, Kernel, Samples};
+    use crate::system::System;
+    use crate::system::tests::weighted_problem;
+
+    fn solved<T: Scalar>(system: &System<T>, loo: bool) -> super::super::Solution<T> {
+        let plan = Plan {
+            method: Method::Exact,
+            block_size: 1,
+            seed: 1,
+            averages: 1,
+            rank: None,
+            tolerance: 0.0,
+            loo,
+        };
+        let limits = Limits {
+            iterations: 1,
+            seconds: None,
+            tolerance: 0.0,
+            patience: None,
+        };
+        let (mut test, mut validation) = (None, None);
+        run(
+            system,
+            &plan,
+            &limits,
+            &mut test,
+            &mut validation,
+            0,
+            &mut Silent,
+        )
+        .unwrap()
+    }
+
+    /// The score of row `left` by a model of all others.
+    fn refitted(system: &System<f64>, weights: &[f64], left: usize, c: f64) -> Vec<f64> {
+        let others: Vec<usize> = (0..system.n()).filter(|&i| i != left).collect();
+        let x = system.samples().matrix();
+        let kernel = *system.kernel();
+        let without = System::new(
+            x.select_rows(&others),
+            system.targets().select_rows(&others),
+            kernel,
+            c,
+        );
+        let weights: Vec<f64> = others.iter().map(|&i| weights[i]).collect();
+        let without = without.unwrap().with_weights(&weights).unwrap();
+        let w = solved(&without, false).weights;
+        let row = Samples::new(x.select_rows(&[left]), &kernel);
+        let mut omega = Matrix::zeros(1, others.len());
+        kernel.fill(omega.view_mut(), row.view(), without.samples().view());
+        let score = |k: usize| {
+            let sum = (0..others.len()).map(|j| omega.get(0, j) * w.rows.get(j, k));
+            w.bias[k] + sum.sum::<f64>()
+        };
+        (0..system.outputs()).map(score).collect()
+    }
+
+    #[test]
+    fn they_are_those_of_refits() {
+        let kernels = [
+            Kernel::Linear,
+            Kernel::Rbf { gamma: 0.5 },
+            Kernel::Laplacian { gamma: 0.4 },
+            Kernel::Poly {
+                gamma: 0.5,
+                coef0: 1.0,
+                degree: 3,
+            },
+            Kernel::Sigmoid {
+                gamma: 0.05,
+                coef0: 0.1,
+            },
+        ];
+        for kernel in kernels {
+            for (outputs, c) in [(1, 1.0), (2, 50.0), (10, 0.1)] {
+                let n = 25;
+                let mut weights: Vec<f64> = (0..n).map(|i| 0.25 + (i * 7 % 5) as f64).collect();
+                let plain = weighted_problem::<f64>(n, 3, outputs, kernel, c);
+                // The last row is there twice, with another target.
+                let rows: Vec<usize> = (0..n).chain([n - 1]).collect();
+                let targets = plain.targets().select_rows(&rows);
+                let targets = Matrix::from_fn(n + 1, outputs, |i, k| {
+                    targets.get(i, k) + if i == n { 0.3 } else { 0.0 }
+                });
+                weights.push(2.0);
+                let x = plain.samples().matrix().select_rows(&rows);
+                let system = System::new(x, targets, kernel, c).unwrap();
+                let system = system.with_weights(&weights).unwrap();
+                let found = solved(&system, true).leave_one_out.unwrap();
+                for left in (0..=n).step_by(5).chain([n]) {
+                    let expected = refitted(&system, &weights, left, c);
+                    for (k, expected) in expected.iter().enumerate() {
+                        let found = found.get(left, k);
+                        assert!(
+                            (found - expected).abs() < 1e-7 * expected.abs().max(1.0),
+                            "{kernel:?}, row {left}: {found}, {expected}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
