@@ -1,0 +1,29 @@
+"""Kernel least-squares support vector machines for large data.
+
+Estimators that behave like scikit-learn's, on a Rust core:
+
+- :class:`LSSVMClassifier`, :class:`LSSVMRegressor`: train and predict.
+- :func:`load`: a model that was saved here or by the program ``lssvm``.
+- :class:`UnitNorm`, :class:`GaussianWindow`, :class:`FourierFeatures`: the
+  transformations of the paper that the methods come from.
+- :func:`load_dataset`: files of many formats as arrays.
+- :func:`report`: a page about a model, to look at.
+"""
+
+from ._dataset import load_dataset
+from ._estimators import LSSVMClassifier, LSSVMRegressor, load
+from ._lssvm import __version__
+from ._report import report
+from ._transformers import FourierFeatures, GaussianWindow, UnitNorm
+
+__all__ = [
+    "FourierFeatures",
+    "GaussianWindow",
+    "LSSVMClassifier",
+    "LSSVMRegressor",
+    "UnitNorm",
+    "__version__",
+    "load",
+    "load_dataset",
+    "report",
+]

@@ -1,0 +1,211 @@
+"""A model as an ONNX graph.
+
+Preprocessing is computed in double precision, as in the core; kernel and scores in the
+precision of the model. A Fourier transform becomes a product with its matrix.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+_OPSET = 17
+
+
+
+def write_onnx(core: Any, classes: np.ndarray | None, path: str) -> None:
+    """Write the graph of a model of the core; `classes` for a classifier."""
+    try:
+        import onnx
+        from onnx import TensorProto, helper
+    except ImportError as error:
+        raise ImportError("to_onnx needs the package onnx: pip install onnx") from error
+
+    told = json.loads(core.description)
+    single = core.precision == "f32"
+    number = np.float32 if single else np.float64
+    graph = _Graph()
+    n_features = told["input"]["n_features"]
+    x = graph.node("Cast", "X", to=TensorProto.DOUBLE)
+    for step in told["pipeline"]["steps"]:
+        x = _STEPS[step["step"]](graph, x, step)
+    x = graph.node("Cast", x, to=TensorProto.FLOAT if single else TensorProto.DOUBLE)
+    omega = _kernel(graph, x, told["kernel"], core.support, number)
+    scores = graph.node("MatMul", omega, graph.constant(core.weights))
+    scores = graph.node("Add", scores, graph.constant(core.bias))
+    kind = TensorProto.FLOAT if single else TensorProto.DOUBLE
+    rows = "rows"
+    if classes is None:
+        graph.node("Identity", scores, output="variable")
+        outputs = [helper.make_tensor_value_info("variable", kind, [rows, core.weights.shape[1]])]
+    else:
+        best = graph.node("ArgMax", scores, axis=1, keepdims=0)
+        if classes.dtype.kind in "iub":
+            names, label = classes.astype(np.int64), TensorProto.INT64
+        elif classes.dtype.kind == "f":
+            names, label = classes.astype(np.float32), TensorProto.FLOAT
+        else:
+            names, label = np.array([str(name) for name in classes], dtype=object), None
+            label = TensorProto.STRING
+        graph.node("Gather", graph.constant(names), best, axis=0, output="label")
+        graph.node("Identity", scores, output="scores")
+        outputs = [
+            helper.make_tensor_value_info("label", label, [rows]),
+            helper.make_tensor_value_info("scores", kind, [rows, len(classes)]),
+        ]
+    inputs = [helper.make_tensor_value_info("X", kind, [rows, n_features])]
+    made = helper.make_graph(graph.nodes, "lssvm", inputs, outputs, graph.constants)
+    model = helper.make_model(
+        made,
+        opset_imports=[helper.make_opsetid("", _OPSET)],
+        producer_name="lssvm",
+        ir_version=8,
+    )
+    onnx.checker.check_model(model)
+    onnx.save(model, path)
+
+
+class _Graph:
+    """Nodes and constants, named by number."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+
+    def node(self, kind: str, *inputs: str, output: str | None = None, **attributes: Any) -> str:
+        from onnx import helper
+
+        name = output or f"{kind}{len(self.nodes)}"
+        self.nodes.append(helper.make_node(kind, list(inputs), [name], **attributes))
+        return name
+
+    def constant(self, value: Any) -> str:
+        from onnx import numpy_helper
+
+        name = f"constant{len(self.constants)}"
+        array = np.asarray(value)
+        self.constants.append(numpy_helper.from_array(np.ascontiguousarray(array), name))
+        return name
+
+    def double(self, value: Any) -> str:
+        return self.constant(np.asarray(value, dtype=np.float64))
+
+
+# ----- preprocessing, in double precision
+
+
+def _center(graph: _Graph, x: str, _: Any = None) -> str:
+    mean = graph.node("ReduceMean", x, axes=[1], keepdims=1)
+    return graph.node("Sub", x, mean)
+
+
+def _unit_norm(graph: _Graph, x: str, _: Any = None) -> str:
+    """Rows of unit length; a row without length stays zero."""
+    squares = graph.node("ReduceSumSquare", x, axes=[1], keepdims=1)
+    norm = graph.node("Sqrt", squares)
+    # A constant row, centred, is rounding noise here and zero in the core.
+    small = graph.node("Less", norm, graph.double(1e-12))
+    safe = graph.node("Where", small, graph.double(np.inf), norm)
+    return graph.node("Div", x, safe)
+
+
+def _window(graph: _Graph, x: str, step: dict[str, Any]) -> str:
+    channels, height, width = step["image"]
+    c = step["spec"]["c"]
+    c = 4 / (height * width) if c is None else c
+    i, j = np.mgrid[1 : height + 1, 1 : width + 1]
+    weights = np.exp(-c * ((i - height / 2) ** 2 + (j - width / 2) ** 2)).ravel()
+    return graph.node("Mul", x, graph.double(np.tile(weights, channels)))
+
+
+def _standardize(graph: _Graph, x: str, step: dict[str, Any]) -> str:
+    centred = graph.node("Sub", x, graph.double(step["mean"]))
+    return graph.node("Div", centred, graph.double(step["scale"]))
+
+
+def _min_max(graph: _Graph, x: str, step: dict[str, Any]) -> str:
+    shifted = graph.node("Sub", x, graph.double(step["min"]))
+    return graph.node("Div", shifted, graph.double(step["range"]))
+
+
+def _fourier(graph: _Graph, x: str, step: dict[str, Any]) -> str:
+    spec = step["spec"]
+    pixels = _unit_norm(graph, _center(graph, x))
+    matrix, one_block = _transform(step)
+    squares = [
+        graph.node("Mul", part, part)
+        for part in (
+            graph.node("MatMul", pixels, graph.double(matrix.real)),
+            graph.node("MatMul", pixels, graph.double(matrix.imag)),
+        )
+    ]
+    square = graph.node("Add", *squares)
+    size = graph.node("Pow", square, graph.double(spec["exponent"] / 2))
+    if one_block:
+        # The sum of the row, which is zero; rounding left a trace of it.
+        keep = np.ones(matrix.shape[1])
+        keep[0] = 0
+        size = graph.node("Mul", size, graph.double(keep))
+    size = _unit_norm(graph, _center(graph, size))
+    both = graph.node("Concat", pixels, size, axis=1)
+    return graph.node("Mul", both, graph.double(np.sqrt(0.5)))
+
+
+def _transform(step: dict[str, Any]) -> tuple[np.ndarray, bool]:
+    """The matrix that takes rows to the kept half of their spectrum."""
+    spec, image = step["spec"], step["image"]
+    n_features = step["n_features"]
+    source = np.arange(n_features)
+    if image is not None and spec["order"] == "columns":
+        source = source.reshape(image).transpose(0, 2, 1).ravel()
+    identity = np.eye(n_features)[:, source]
+    if spec["transform"] == "1d":
+        return np.fft.fft(identity, axis=1)[:, : (n_features + 1) // 2], True
+    channels, height, width = image
+    shape = (width, height) if spec["order"] == "columns" else (height, width)
+    blocks = np.fft.fft2(identity.reshape(n_features, channels, *shape))
+    size = height * width
+    kept = blocks.reshape(n_features, channels, size)[:, :, : (size + 1) // 2]
+    return kept.reshape(n_features, -1), channels == 1
+
+
+_STEPS: dict[str, Any] = {
+    "center": _center,
+    "unit-norm": _unit_norm,
+    "window": _window,
+    "standardize": _standardize,
+    "min-max": _min_max,
+    "fourier": _fourier,
+}
+
+
+# ----- kernel, in the precision of the model
+
+
+def _kernel(graph: _Graph, x: str, kernel: dict[str, Any], support: np.ndarray, number: Any) -> str:
+    def scalar(value: float) -> str:
+        return graph.constant(np.asarray(value, dtype=number))
+
+    name = kernel["name"]
+    if name == "laplacian":
+        rows = graph.node("Unsqueeze", x, graph.constant(np.array([1])))
+        gaps = graph.node("Abs", graph.node("Sub", rows, graph.constant(support[np.newaxis])))
+        distance = graph.node("ReduceSum", gaps, graph.constant(np.array([2])), keepdims=0)
+        return graph.node("Exp", graph.node("Mul", distance, scalar(-kernel["gamma"])))
+    product = graph.node("MatMul", x, graph.constant(support.T))
+    if name == "linear":
+        return product
+    if name == "rbf":
+        own = graph.node("ReduceSumSquare", x, axes=[1], keepdims=1)
+        other = graph.constant(np.einsum("ij,ij->i", support, support)[np.newaxis])
+        twice = graph.node("Mul", product, scalar(2))
+        distance = graph.node("Sub", graph.node("Add", own, other), twice)
+        distance = graph.node("Max", distance, scalar(0))
+        return graph.node("Exp", graph.node("Mul", distance, scalar(-kernel["gamma"])))
+    scaled = graph.node("Mul", product, scalar(kernel["gamma"]))
+    shifted = graph.node("Add", scaled, scalar(kernel["coef0"]))
+    if name == "poly":
+        return graph.node("Pow", shifted, scalar(kernel["degree"]))
+    return graph.node("Tanh", shifted)

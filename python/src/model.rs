@@ -1,0 +1,258 @@
+//! A trained model.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use lssvm::data::{Dataset, ImageShape};
+use lssvm::linalg::{Matrix, Precision};
+use lssvm::model::{AnyModel, Model};
+use lssvm::train::{Evaluation, Report, truth};
+use lssvm_report::{Machine, Pictures, Run, training_page};
+use numpy::PyArray1;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyType};
+
+use crate::array::{Number, Rows, to_array};
+use crate::error::raise;
+use crate::fit::Target;
+use crate::report::PyReport;
+use crate::run::beside;
+
+/// A model: what a file of the program holds.
+#[pyclass(name = "Model", module = "lssvm._lssvm", frozen)]
+pub struct PyModel(Arc<AnyModel>);
+
+/// Does the same for a model of either precision.
+macro_rules! either {
+    ($model:expr, $inner:ident => $body:expr) => {
+        match $model {
+            AnyModel::F32($inner) => $body,
+            AnyModel::F64($inner) => $body,
+        }
+    };
+}
+
+impl PyModel {
+    pub fn new(model: AnyModel) -> Self {
+        Self(Arc::new(model))
+    }
+}
+
+#[pymethods]
+impl PyModel {
+    /// Reads a model file.
+    #[classmethod]
+    fn load(_: &Bound<'_, PyType>, path: PathBuf) -> PyResult<Self> {
+        AnyModel::load(&path).map(Self::new).map_err(raise)
+    }
+
+    /// Reads the bytes of a model file.
+    #[classmethod]
+    fn from_bytes(_: &Bound<'_, PyType>, bytes: &[u8]) -> PyResult<Self> {
+        AnyModel::from_bytes(bytes).map(Self::new).map_err(raise)
+    }
+
+    /// The bytes of a model file.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let bytes = either!(&*self.0, model => model.to_bytes()).map_err(raise)?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+
+    /// Writes a model file, all of it or nothing.
+    fn save(&self, path: PathBuf) -> PyResult<()> {
+        either!(&*self.0, model => model.save(&path)).map_err(raise)
+    }
+
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
+        let bytes = slf.borrow().to_bytes(slf.py())?;
+        Ok((slf.get_type().getattr("from_bytes")?, (bytes,)))
+    }
+
+    /// The score of each row for each output.
+    fn decision_function<'py>(
+        &self,
+        py: Python<'py>,
+        x: Rows<'py>,
+        threads: usize,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        match &*self.0 {
+            AnyModel::F32(_) => self.scores::<f32>(py, &x, threads),
+            AnyModel::F64(_) => self.scores::<f64>(py, &x, threads),
+        }
+    }
+
+    /// Probabilities of the classes for rows of scores, calibrated if the model is.
+    fn probabilities<'py>(
+        &self,
+        py: Python<'py>,
+        scores: Rows<'py>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let p = either!(&*self.0, model => model.probabilities_of(&scores.to_matrix()));
+        Ok(to_array(py, p)?.into_any())
+    }
+
+    /// Whether probabilities are calibrated.
+    #[getter]
+    fn calibrated(&self) -> bool {
+        self.0.description().scaling.is_some()
+    }
+
+    /// A: rows × outputs.
+    #[getter]
+    fn weights<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(either!(&*self.0, model => to_array(py, model.weights().clone())?.into_any()))
+    }
+
+    /// b of each output.
+    #[getter]
+    fn bias<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
+        either!(&*self.0, model => PyArray1::from_slice(py, model.bias()).into_any())
+    }
+
+    /// The training rows, preprocessed.
+    #[getter]
+    fn support<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(either!(&*self.0, model => to_array(py, model.support().matrix().clone())?.into_any()))
+    }
+
+    /// "f32" or "f64".
+    #[getter]
+    fn precision(&self) -> &'static str {
+        match self.0.precision() {
+            Precision::F32 => "f32",
+            Precision::F64 => "f64",
+        }
+    }
+
+    /// All that is not a tensor, as JSON.
+    #[getter]
+    fn description(&self) -> PyResult<String> {
+        let description = self.0.description();
+        serde_json::to_string(description).map_err(|e| PyValueError::new_err(e.to_string()))
+    }
+
+    /// Writes a page about the model and how well it does on these rows. `report`: of
+    /// the run that made it, if there is one.
+    #[pyo3(signature = (x, target, path, name, report=None, image=None))]
+    #[allow(clippy::too_many_arguments)]
+    fn write_report(
+        &self,
+        x: Rows<'_>,
+        target: Target<'_>,
+        path: PathBuf,
+        name: String,
+        report: Option<PyRef<'_, PyReport>>,
+        image: Option<[usize; 3]>,
+    ) -> PyResult<()> {
+        let page = Page {
+            target: &target,
+            name,
+            report: report.as_ref().map(|report| report.inner()),
+            image,
+        };
+        let (html, json) = match &*self.0 {
+            AnyModel::F32(model) => page.of(model, x.to_matrix()),
+            AnyModel::F64(model) => page.of(model, x.to_matrix()),
+        }?;
+        let write = |path: PathBuf, text: String| {
+            std::fs::write(&path, text)
+                .map_err(|e| raise(lssvm::Error::io(&path, "write the report", e)))
+        };
+        write(path.with_extension("json"), json)?;
+        write(path, html)
+    }
+}
+
+impl PyModel {
+    fn scores<'py, T: Number>(
+        &self,
+        py: Python<'py>,
+        x: &Rows<'py>,
+        threads: usize,
+    ) -> PyResult<Bound<'py, PyAny>>
+    where
+        Model<T>: Of,
+    {
+        let (model, x) = (Arc::clone(&self.0), x.to_matrix::<T>());
+        let scores = beside(py, None, move |_| {
+            let pool = rayon::ThreadPoolBuilder::new()
+                .num_threads(threads)
+                .build()
+                .map_err(|e| lssvm::Error::parameter("threads", threads, e.to_string()))?;
+            pool.install(|| match Model::<T>::of(&model) {
+                Some(model) => model.decision_function(x),
+                None => Err(lssvm::Error::Data("a model of another precision".into())),
+            })
+        })?;
+        Ok(to_array(py, scores)?.into_any())
+    }
+}
+
+/// The model of one precision in a model of any.
+trait Of: Sized {
+    fn of(model: &AnyModel) -> Option<&Self>;
+}
+
+impl Of for Model<f32> {
+    fn of(model: &AnyModel) -> Option<&Self> {
+        match model {
+            AnyModel::F32(model) => Some(model),
+            AnyModel::F64(_) => None,
+        }
+    }
+}
+
+impl Of for Model<f64> {
+    fn of(model: &AnyModel) -> Option<&Self> {
+        match model {
+            AnyModel::F64(model) => Some(model),
+            AnyModel::F32(_) => None,
+        }
+    }
+}
+
+/// What a page is made of besides model and rows.
+struct Page<'a> {
+    target: &'a Target<'a>,
+    name: String,
+    report: Option<&'a Report>,
+    image: Option<[usize; 3]>,
+}
+
+impl Page<'_> {
+    /// The page, and its numbers as JSON.
+    fn of<T: Number>(&self, model: &Model<T>, x: Matrix<T>) -> PyResult<(String, String)> {
+        let mut data = Dataset::new(self.name.as_ref(), x.clone());
+        data.labels = Some(self.target.labels()?);
+        data.image = self
+            .image
+            .or(model.input().image)
+            .map(|[channels, height, width]| ImageShape {
+                channels,
+                height,
+                width,
+            });
+        let truth = truth(&data, model.outputs()).map_err(raise)?;
+        let scores = model.decision_function(x).map_err(raise)?;
+        let names = model.outputs().names();
+        let mut report = match self.report {
+            Some(report) => report.clone(),
+            None => Report::of_model(model).map_err(raise)?,
+        };
+        report.test = Some(Evaluation::new(&scores, &truth, names).map_err(raise)?);
+        let pictures = Pictures::new(&data);
+        let page = training_page(&Run {
+            report: &report,
+            data: self.name.clone(),
+            names,
+            pictures: pictures.as_ref(),
+            machine: Machine::detect(),
+        });
+        let json = serde_json::to_string_pretty(&page.to_json());
+        let json = json.map_err(|e| PyValueError::new_err(e.to_string()))?;
+        Ok((page.to_html(), json))
+    }
+}

@@ -1,0 +1,43 @@
+//! What a training run ended with, and its page.
+
+use lssvm::train::Report;
+use numpy::PyArray2;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::array::to_array;
+
+/// What a training run ended with.
+#[pyclass(name = "Report", module = "lssvm._lssvm", frozen)]
+pub struct PyReport(Report);
+
+impl PyReport {
+    pub fn new(report: Report) -> Self {
+        Self(report)
+    }
+
+    pub fn inner(&self) -> &Report {
+        &self.0
+    }
+}
+
+#[pymethods]
+impl PyReport {
+    /// Which rows the model has, of those that were learned from.
+    #[getter]
+    fn support(&self) -> Vec<usize> {
+        self.0.support.clone()
+    }
+
+    /// Scores of the training rows by models that never saw them, if they were wanted.
+    #[getter]
+    fn leave_one_out<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArray2<f64>>>> {
+        let loo = self.0.leave_one_out.as_ref();
+        loo.map(|loo| to_array(py, loo.scores.clone())).transpose()
+    }
+
+    /// Everything, as JSON.
+    fn json(&self) -> PyResult<String> {
+        serde_json::to_string(&self.0).map_err(|e| PyValueError::new_err(e.to_string()))
+    }
+}

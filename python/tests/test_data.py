@@ -1,0 +1,135 @@
+"""Arrays and frames of every kind, and files."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import lssvm
+
+
+def fitted(X, y=None, **parameters):
+    y = np.arange(len(X)) % 2 if y is None else y
+    return lssvm.LSSVMClassifier(gamma=0.5, random_state=0, **parameters).fit(X, y)
+
+
+X = np.random.default_rng(0).normal(size=(40, 6))
+
+
+def test_order_and_strides_make_no_difference():
+    expected = fitted(X).decision_function(X)
+    wide = np.zeros((80, 12))
+    wide[::2, ::2] = X
+    backwards = np.ascontiguousarray(X[::-1])[::-1]
+    for other in (np.asfortranarray(X), wide[::2, ::2], backwards, X.tolist()):
+        np.testing.assert_array_equal(fitted(other).decision_function(other), expected)
+
+
+def test_single_precision_stays_single():
+    model = fitted(X.astype(np.float32))
+    assert model.dual_coef_.dtype == np.float32
+    assert model.decision_function(X.astype(np.float32)).dtype == np.float32
+    assert fitted(X).dual_coef_.dtype == np.float64
+    np.testing.assert_allclose(
+        fitted(X.astype(np.float32)).decision_function(X), fitted(X).decision_function(X), atol=1e-4
+    )
+
+
+def test_sparse_rows():
+    sparse = np.where(np.abs(X) > 1, X, 0)
+    expected = fitted(sparse).decision_function(sparse)
+    for form in (scipy.sparse.csr_matrix, scipy.sparse.csc_array, scipy.sparse.coo_array):
+        model = fitted(form(sparse), np.arange(40) % 2)
+        np.testing.assert_array_equal(model.decision_function(form(sparse)), expected)
+
+
+def test_frames_keep_their_names():
+    pandas = pytest.importorskip("pandas")
+    polars = pytest.importorskip("polars")
+    names = [f"feature {i}" for i in range(6)]
+    expected = fitted(X).decision_function(X)
+    for frame in (pandas.DataFrame(X, columns=names), polars.DataFrame(X, schema=names)):
+        model = fitted(frame)
+        assert list(model.feature_names_in_) == names
+        np.testing.assert_array_equal(model.decision_function(frame), expected)
+    wrong = pandas.DataFrame(X, columns=names[::-1])
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(wrong)
+
+
+@pytest.mark.parametrize(
+    "classes",
+    [[3, 7], ["no", "yes"], [False, True], [0.5, 1.5], ["10", "9"], np.array(["a", "b"], dtype=object)],
+)
+def test_labels_come_back_as_they_were(classes, tmp_path):
+    y = np.asarray(classes)[np.arange(40) % 2]
+    model = fitted(X, y)
+    predicted = model.predict(X)
+    assert set(predicted.tolist()) <= set(y.tolist())
+    model.save(tmp_path / "m.lssvm")
+    again = lssvm.load(tmp_path / "m.lssvm").predict(X)
+    assert again.tolist() == predicted.tolist()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"C": -1}, "c = -1"),
+        ({"C": "much"}, "C = 'much'"),
+        ({"kernel": "cubic"}, "kernel = 'cubic'"),
+        ({"method": "magic"}, "magic"),
+        ({"method": "mp", "block_size": 100}, "block-size = 100"),
+        ({"precision": "f16"}, "precision"),
+        ({"memory": "lots"}, "memory"),
+        ({"preprocess": "polish"}, "polish"),
+        ({"n_jobs": 0}, "n_jobs"),
+        ({"early_stopping": True, "kernel": "precomputed"}, "early_stopping"),
+    ],
+)
+def test_a_wrong_parameter_is_named(change, message):
+    rows = np.eye(40) if change.get("kernel") == "precomputed" else X
+    with pytest.raises(ValueError, match=message):
+        fitted(rows, **change)
+
+
+def test_memory_that_does_not_suffice_is_said_before_work():
+    with pytest.raises(MemoryError, match="memory budget"):
+        fitted(np.zeros((20_000, 2)) + np.arange(20_000)[:, None], method="exact", memory="50M")
+
+
+def test_an_iteration_too_few_is_a_warning():
+    from sklearn.exceptions import ConvergenceWarning
+
+    y = np.random.default_rng(1).normal(size=40)
+    with pytest.warns(ConvergenceWarning, match="max_iter"):
+        lssvm.LSSVMRegressor(method="pcg", tol=1e-12, max_iter=1, C=1e6).fit(X, y)
+
+
+def test_reading_a_folder_with_a_test_part():
+    from conftest import ROOT
+
+    mnist = lssvm.load_dataset(ROOT / "data" / "mnist", max_rows=500)
+    assert mnist.data.shape == (500, 784) and mnist.data.dtype == np.float32
+    assert mnist.image_shape == (1, 28, 28)
+    assert mnist.test.data.shape == (500, 784)
+    assert mnist.target.dtype.kind == "i"
+    model = lssvm.LSSVMClassifier(
+        C=1e4, kernel="poly", degree=4, gamma=1, preprocess="center,unit-norm"
+    )
+    assert model.fit(mnist.data, mnist.target).score(mnist.test.data, mnist.test.target) > 0.8
+
+
+def test_reading_tables(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,b,w,y\n1,2,1,0.5\n3,4,2,1.5\n")
+    table = lssvm.load_dataset(path, weights="w", dtype=np.float64)
+    assert table.data.tolist() == [[1, 2], [3, 4]]
+    assert table.target.tolist() == [0.5, 1.5]
+    assert table.sample_weight.tolist() == [1, 2]
+    assert table.feature_names == ["a", "b"] and table.target_names == ["y"]
+    both = lssvm.load_dataset(path, label=["w", "y"])
+    assert both.target.shape == (2, 2)
+    with pytest.raises(FileNotFoundError, match="missing.csv"):
+        lssvm.load_dataset(tmp_path / "missing.csv")
+    path.write_text("a,b\n1,x\n2,\n")
+    with pytest.raises(ValueError, match="line 3"):
+        lssvm.load_dataset(path)

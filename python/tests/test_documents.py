@@ -1,0 +1,44 @@
+"""What people read is run: the notebook, the pages, the types."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+from conftest import ROOT
+
+
+def test_the_notebook_runs():
+    nbformat = pytest.importorskip("nbformat")
+    nbclient = pytest.importorskip("nbclient")
+    notebook = nbformat.read(ROOT / "docs" / "quick-start.ipynb", as_version=4)
+    nbclient.NotebookClient(notebook, timeout=300, kernel_name="python3").execute()
+
+
+def python_blocks(path):
+    return re.findall(r"```python\n(.*?)```", path.read_text(), flags=re.DOTALL)
+
+
+def test_the_readme_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for block in python_blocks(ROOT / "python" / "README.md"):
+        exec(compile(block, "README.md", "exec"), {})
+
+
+def test_the_page_runs(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    for block in python_blocks(ROOT / "docs" / "python.md"):
+        # A few rows are enough to see that it runs.
+        block = block.replace('load_dataset("data/mnist")', 'load_dataset("data/mnist", max_rows=300)')
+        exec(compile(block, "python.md", "exec"), {})
+
+
+@pytest.mark.parametrize(
+    "command", [["mypy"], ["mypy.stubtest", "lssvm._lssvm", "--ignore-missing-stub"]]
+)
+def test_the_types_hold(command):
+    pytest.importorskip("mypy")
+    done = subprocess.run(
+        [sys.executable, "-m", *command], cwd=ROOT / "python", capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

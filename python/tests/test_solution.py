@@ -1,0 +1,165 @@
+"""The numbers: against the linear system written out, and against scikit-learn."""
+
+import numpy as np
+import pytest
+from conftest import theta_solution
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.metrics.pairwise import pairwise_kernels
+
+import lssvm
+
+KERNELS = {
+    "linear": {},
+    "poly": {"gamma": 0.5, "coef0": 1.0, "degree": 3},
+    "rbf": {"gamma": 0.3},
+    "laplacian": {"gamma": 0.3},
+    "sigmoid": {"gamma": 0.01, "coef0": 0.1},
+}
+
+
+def problem(n=80, features=4, outputs=2):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, features))
+    return X, np.sin(X @ rng.normal(size=(features, outputs)))
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_the_solution_is_that_of_the_system(kernel):
+    X, y = problem()
+    parameters = KERNELS[kernel]
+    model = lssvm.LSSVMRegressor(C=10, kernel=kernel, **parameters).fit(X, y)
+    weights, bias = theta_solution(pairwise_kernels(X, metric=kernel, **parameters), y, 10)
+    np.testing.assert_allclose(model.dual_coef_, weights.T, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(model.intercept_, bias, rtol=1e-6, atol=1e-9)
+    new = problem(20)[0] + 0.1
+    expected = pairwise_kernels(new, X, metric=kernel, **parameters) @ weights + bias
+    np.testing.assert_allclose(model.predict(new), expected, rtol=1e-6, atol=1e-8)
+    assert model.residual_ < 1e-10
+
+
+def test_it_is_kernel_ridge_of_centred_targets_on_a_centred_kernel():
+    # With a kernel whose matrix is centred the bias is the mean of the targets.
+    X, y = problem()
+    X = X - X.mean(axis=0)
+    ours = lssvm.LSSVMRegressor(C=10, kernel="linear").fit(X, y).predict(X)
+    ridge = KernelRidge(alpha=0.1, kernel="linear").fit(X, y - y.mean(axis=0))
+    np.testing.assert_allclose(ours, ridge.predict(X) + y.mean(axis=0), rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("method", ["exact", "pcg", "gauss-seidel", "mp", "kaczmarz-mp"])
+def test_every_method_finds_it(method):
+    X, y = problem()
+    exact = lssvm.LSSVMRegressor(C=1, gamma=1.0).fit(X, y).predict(X)
+    model = lssvm.LSSVMRegressor(
+        C=1, gamma=1.0, method=method, tol=1e-9, max_iter=3000, block_size=81, random_state=0
+    )
+    np.testing.assert_allclose(model.fit(X, y).predict(X), exact, rtol=1e-5, atol=1e-6)
+    assert model.n_iter_ >= 1 and len(model.history_["seconds"]) == model.n_iter_
+
+
+@pytest.mark.parametrize("method", ["exact", "pcg", "gauss-seidel", "mp"])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_a_kernel_matrix_or_function_gives_the_same(method, dtype):
+    X, y = problem()
+    X = X.astype(dtype)
+    parameters = {"C": 1.0, "method": method, "tol": 1e-6, "random_state": 0, "max_iter": 2000}
+    if method == "mp":
+        parameters["block_size"] = 81
+    plain = lssvm.LSSVMRegressor(gamma=1.0, **parameters).fit(X, y)
+
+    def kernel(a, b):
+        return pairwise_kernels(a, b, metric="rbf", gamma=1.0)
+
+    function = lssvm.LSSVMRegressor(kernel=kernel, **parameters).fit(X, y)
+    matrix = lssvm.LSSVMRegressor(kernel="precomputed", **parameters).fit(kernel(X, X), y)
+    new = X[:7] + np.array(0.1, dtype)
+    expected = plain.predict(new)
+    np.testing.assert_allclose(function.predict(new), expected, rtol=2e-4, atol=2e-5)
+    np.testing.assert_allclose(matrix.predict(kernel(new, X)), expected, rtol=2e-4, atol=2e-5)
+    with pytest.raises(ValueError, match="precomputed kernel"):
+        matrix.save("nowhere.lssvm")
+
+
+def test_weights_change_the_ridge():
+    X, y = problem()
+    weights = np.random.default_rng(1).uniform(0.1, 5, len(X))
+    model = lssvm.LSSVMRegressor(C=10, gamma=0.3).fit(X, y, sample_weight=weights)
+    expected, bias = theta_solution(pairwise_kernels(X, metric="rbf", gamma=0.3), y, 10, weights)
+    np.testing.assert_allclose(model.dual_coef_, expected.T, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(model.intercept_, bias, rtol=1e-6, atol=1e-9)
+
+
+def test_class_weights_are_weights_of_rows():
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(90, 3))
+    y = np.where(X[:, 0] + rng.normal(size=90) > 1, "rare", "common")
+    balanced = lssvm.LSSVMClassifier(class_weight="balanced").fit(X, y)
+    share = {name: len(y) / (2 * np.sum(y == name)) for name in ("rare", "common")}
+    named = lssvm.LSSVMClassifier(class_weight=share).fit(X, y)
+    rows = lssvm.LSSVMClassifier().fit(X, y, sample_weight=[share[name] for name in y])
+    plain = lssvm.LSSVMClassifier().fit(X, y)
+    for other in (named, rows):
+        np.testing.assert_allclose(balanced.decision_function(X), other.decision_function(X))
+    assert np.sum(balanced.predict(X) == "rare") > np.sum(plain.predict(X) == "rare")
+    with pytest.raises(ValueError, match="egg"):
+        lssvm.LSSVMClassifier(class_weight={"egg": 1}).fit(X, y)
+
+
+def test_rows_of_weight_zero_do_not_count():
+    X, y = problem()
+    weights = np.r_[np.zeros(30), np.ones(50)]
+    some = lssvm.LSSVMRegressor(gamma=0.3).fit(X, y, sample_weight=weights)
+    np.testing.assert_array_equal(some.support_, np.arange(30, 80))
+    rest = lssvm.LSSVMRegressor(gamma=0.3).fit(X[30:], y[30:])
+    np.testing.assert_allclose(some.predict(X), rest.predict(X))
+
+
+def test_early_stopping_keeps_the_best_iteration(digits):
+    X, y, X_test, y_test = digits
+    model = lssvm.LSSVMClassifier(
+        C=1e4, method="mp", block_size=50, early_stopping=True, random_state=0
+    ).fit(X, y)
+    assert len(model.support_) <= 0.9 * len(X)
+    assert model.history_["error"].min() < 0.1
+    assert model.score(X_test, y_test) > 0.9
+
+
+def test_the_same_seed_gives_the_same_bits(digits):
+    X, y, X_test, _ = digits
+    scores = [
+        lssvm.LSSVMClassifier(method="mp", block_size=100, random_state=3)
+        .fit(X, y)
+        .decision_function(X_test)
+        for _ in range(2)
+    ]
+    np.testing.assert_array_equal(*scores)
+
+
+def test_leave_one_out_is_that_of_refits():
+    X, y = problem(40)
+    model = lssvm.LSSVMRegressor(C=5, gamma=0.3, leave_one_out=True).fit(X, y)
+    for i in (0, 7, 39):
+        rest = np.delete(np.arange(40), i)
+        refit = lssvm.LSSVMRegressor(C=5, gamma=0.3).fit(X[rest], y[rest])
+        np.testing.assert_allclose(model.loo_scores_[i], refit.predict(X[[i]])[0], rtol=1e-7)
+
+
+def test_leave_one_out_makes_probabilities_mean_something(digits):
+    from sklearn.metrics import log_loss
+
+    X, y, X_test, y_test = digits
+    plain = lssvm.LSSVMClassifier(C=100).fit(X, y)
+    model = lssvm.LSSVMClassifier(C=100, leave_one_out=True).fit(X, y)
+    assert model.loo_scores_.shape == (len(X), 10)
+    before = log_loss(y_test, plain.predict_proba(X_test))
+    after = log_loss(y_test, model.predict_proba(X_test))
+    assert after < 0.3 * before
+    np.testing.assert_array_equal(plain.predict(X_test), model.predict(X_test))
+
+
+def test_probabilities_order_the_classes_as_scores_do(digits):
+    X, y, X_test, _ = digits
+    model = lssvm.LSSVMClassifier(C=100).fit(X, y)
+    p = model.predict_proba(X_test)
+    np.testing.assert_allclose(p.sum(axis=1), 1)
+    np.testing.assert_array_equal(model.classes_[p.argmax(axis=1)], model.predict(X_test))
