@@ -61,9 +61,11 @@ def load_dataset(
     >>> with open(path, "w") as file:
     ...     _ = file.write("length,width,species\\n5.1,3.5,setosa\\n6.2,2.9,virginica\\n")
     >>> flowers = lssvm.load_dataset(path)
-    >>> flowers.data.shape, list(flowers.target)
+    >>> flowers.data.shape, flowers.target.tolist()
     ((2, 2), ['setosa', 'virginica'])
     """
+    if not os.path.exists(path):
+        raise FileNotFoundError(f"{os.fspath(path)}: no such file or folder; check the path")
     labels = None
     if label is not None:
         labels = label if isinstance(label, list) else [label]

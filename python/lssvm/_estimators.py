@@ -40,6 +40,11 @@ _AIMING = ("pcg", "gauss-seidel")
 class _BaseLSSVM(BaseEstimator):
     """What classifier and regressor share."""
 
+    # What the core is told to learn, and what it made.
+    _task: str
+    _model: Any
+    _report: Any
+
     def __init__(
         self,
         *,
@@ -93,7 +98,7 @@ class _BaseLSSVM(BaseEstimator):
 
     def _fit(self, X: Any, target: Any, classes: int, sample_weight: Any) -> None:
         """Fits rows that were validated; `target` as the core wants it."""
-        rows = slice(None)
+        rows: Any = slice(None)
         weights = None
         if sample_weight is not None:
             weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
@@ -225,6 +230,7 @@ class _BaseLSSVM(BaseEstimator):
         if self.precision not in ("auto", "f32", "f64"):
             raise ValueError(f"precision = {self.precision!r}: must be 'auto', 'f32' or 'f64'")
         config = {
+            "task": self._task,
             "c": _number("C", self.C),
             "degree": int(self.degree),
             "gamma": self.gamma if isinstance(self.gamma, str) else _number("gamma", self.gamma),
@@ -241,7 +247,7 @@ class _BaseLSSVM(BaseEstimator):
         if not self._given_kernel():
             config["kernel"] = self.kernel
         if self.image_shape is not None:
-            config["image-shape"] = "x".join(str(int(size)) for size in self.image_shape)
+            config["image-shape"] = _image_shape(self.image_shape)
         if self.block_size is not None:
             config["block-size"] = int(self.block_size)
         if self.max_iter is not None and self.max_iter != -1:
@@ -477,6 +483,8 @@ default="rbf"
     >>> model.score(X[1000:], y[1000:]) > 0.95
     True
     """
+
+    _task = "classification"
 
     def __init__(
         self,
@@ -741,6 +749,8 @@ default="rbf"
     True
     """
 
+    _task = "regression"
+
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LSSVMRegressor:
         """Fit the model.
 
@@ -853,7 +863,7 @@ def _parameters(config: dict[str, Any], kind: type) -> dict[str, Any]:
     """Settings of the program as parameters of an estimator."""
     image = config.get("image-shape")
     if image is not None:
-        image = tuple(int(size) for size in image.split("x"))
+        image = (image["channels"], image["height"], image["width"])
     parameters = {
         "C": config["c"],
         "kernel": config["kernel"],
@@ -907,6 +917,17 @@ def _select(target: Any, rows: Any) -> Any:
 def _kind(classes: np.ndarray) -> str:
     """What the labels are, so that they can be had again from their text."""
     return {"b": "bool", "i": "int", "u": "int", "f": "float"}.get(classes.dtype.kind, "str")
+
+
+def _image_shape(shape: Any) -> dict[str, int]:
+    sizes = [int(size) for size in shape]
+    if len(sizes) == 2:
+        sizes = [1, *sizes]
+    if len(sizes) != 3:
+        raise ValueError(
+            f"image_shape = {shape}: must be (height, width) or (channels, height, width)"
+        )
+    return dict(zip(("channels", "height", "width"), sizes, strict=True))
 
 
 def _number(name: str, value: Any) -> float:

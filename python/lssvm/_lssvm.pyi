@@ -1,12 +1,13 @@
 """The Rust core."""
 
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 from typing_extensions import Self
 
 __version__: str
 
+@final
 class Model:
     @classmethod
     def load(cls, path: str) -> Self: ...
@@ -38,6 +39,7 @@ class Model:
     @property
     def description(self) -> str: ...
 
+@final
 class Pipeline:
     @classmethod
     def fit(cls, steps: str, x: np.ndarray, image: list[int] | None = None) -> Self: ...
@@ -48,6 +50,7 @@ class Pipeline:
     @property
     def n_features_out(self) -> int: ...
 
+@final
 class Report:
     def json(self) -> str: ...
     @property

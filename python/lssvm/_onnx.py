@@ -27,10 +27,12 @@ def write_onnx(core: Any, classes: np.ndarray | None, path: str) -> None:
     single = core.precision == "f32"
     number = np.float32 if single else np.float64
     graph = _Graph()
-    n_features = told["input"]["n_features"]
+    n_features = width = told["input"]["n_features"]
     x = graph.node("Cast", "X", to=TensorProto.DOUBLE)
     for step in told["pipeline"]["steps"]:
-        x = _STEPS[step["step"]](graph, x, step)
+        x = _STEPS[step["step"]](graph, x, step | {"n_features": width})
+        if step["step"] == "fourier":
+            width = core.support.shape[1]
     x = graph.node("Cast", x, to=TensorProto.FLOAT if single else TensorProto.DOUBLE)
     omega = _kernel(graph, x, told["kernel"], core.support, number)
     scores = graph.node("MatMul", omega, graph.constant(core.weights))
@@ -47,8 +49,7 @@ def write_onnx(core: Any, classes: np.ndarray | None, path: str) -> None:
         elif classes.dtype.kind == "f":
             names, label = classes.astype(np.float32), TensorProto.FLOAT
         else:
-            names, label = np.array([str(name) for name in classes], dtype=object), None
-            label = TensorProto.STRING
+            names, label = classes, TensorProto.STRING
         graph.node("Gather", graph.constant(names), best, axis=0, output="label")
         graph.node("Identity", scores, output="scores")
         outputs = [
@@ -82,10 +83,15 @@ class _Graph:
         return name
 
     def constant(self, value: Any) -> str:
-        from onnx import numpy_helper
+        from onnx import TensorProto, helper, numpy_helper
 
         name = f"constant{len(self.constants)}"
         array = np.asarray(value)
+        if array.dtype.kind in "OU":
+            text: Any = [str(item).encode() for item in array]
+            tensor = helper.make_tensor(name, TensorProto.STRING, array.shape, text)
+            self.constants.append(tensor)
+            return name
         self.constants.append(numpy_helper.from_array(np.ascontiguousarray(array), name))
         return name
 

@@ -49,8 +49,8 @@ def report(
     >>> model = lssvm.LSSVMClassifier().fit(X[:1000], y[:1000])
     >>> path = os.path.join(tempfile.mkdtemp(), "digits.html")
     >>> lssvm.report(model, X[1000:], y[1000:], path, name="digits", image_shape=(1, 8, 8))
-    >>> open(path).read(15)
-    '<!DOCTYPE html>'
+    >>> os.path.getsize(path) > 10_000
+    True
     """
     check_is_fitted(model)
     core = model._core("report")

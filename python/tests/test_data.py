@@ -58,7 +58,7 @@ def test_frames_keep_their_names():
 
 @pytest.mark.parametrize(
     "classes",
-    [[3, 7], ["no", "yes"], [False, True], [0.5, 1.5], ["10", "9"], np.array(["a", "b"], dtype=object)],
+    [[3, 7], ["no", "yes"], [False, True], [1.0, 2.0], ["10", "9"], np.array(["a", "b"], dtype=object)],
 )
 def test_labels_come_back_as_they_were(classes, tmp_path):
     y = np.asarray(classes)[np.arange(40) % 2]

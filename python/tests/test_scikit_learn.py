@@ -14,8 +14,8 @@ import lssvm
 ESTIMATORS = [
     lssvm.LSSVMClassifier(),
     lssvm.LSSVMRegressor(),
-    lssvm.LSSVMClassifier(method="pcg", tol=1e-12),
-    lssvm.LSSVMRegressor(method="gauss-seidel", tol=1e-12, max_iter=1000),
+    lssvm.LSSVMClassifier(method="pcg", precision="f64", tol=1e-12),
+    lssvm.LSSVMRegressor(method="gauss-seidel", precision="f64", tol=1e-12, max_iter=1000),
     lssvm.UnitNorm(),
     lssvm.GaussianWindow(),
     lssvm.FourierFeatures(),
@@ -37,7 +37,7 @@ def test_grid_search_in_a_pipeline(digits):
 
 
 def test_a_clone_is_not_fitted_and_has_the_same_parameters():
-    model = lssvm.LSSVMClassifier(C=3, method="mp", block_size=7, memory="1G", class_weight="balanced")
+    model = lssvm.LSSVMClassifier(C=3, method="mp", block_size=4, memory="1G", class_weight="balanced")
     copy = clone(model.fit([[0.0], [1.0], [2.0]], ["a", "b", "b"]))
     assert copy.get_params() == model.get_params()
     assert not hasattr(copy, "classes_")

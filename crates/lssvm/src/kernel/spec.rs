@@ -73,13 +73,17 @@ pub enum Gamma {
 }
 
 impl Gamma {
-    /// The number, for these (preprocessed) training rows.
-    pub fn resolve<T: Scalar>(self, x: &Matrix<T>) -> f64 {
+    /// The number, for these (preprocessed) training rows and their weights, if they
+    /// have any: a row of weight 2 is worth two equal rows here too.
+    pub fn resolve<T: Scalar>(self, x: &Matrix<T>, weights: Option<&[f64]>) -> f64 {
         match self {
             Gamma::Value(gamma) => gamma,
             Gamma::Auto => 1.0 / x.cols().max(1) as f64,
             Gamma::Scale => {
-                let variance = variance(x.values());
+                let variance = match weights {
+                    Some(weights) => weighted_variance(x, weights),
+                    None => variance(x.values()),
+                };
                 // scikit-learn's rule for data that are all the same.
                 if variance > 0.0 {
                     1.0 / (x.cols() as f64 * variance)
@@ -98,6 +102,20 @@ fn variance<T: Scalar>(values: &[T]) -> f64 {
     let mean = values.iter().map(|v| v.to_f64()).sum::<f64>() / n;
     let squares = values.iter().map(|v| (v.to_f64() - mean).powi(2));
     squares.sum::<f64>() / n
+}
+
+/// The same, each row with its weight.
+fn weighted_variance<T: Scalar>(x: &Matrix<T>, weights: &[f64]) -> f64 {
+    let total = weights.iter().sum::<f64>() * x.cols().max(1) as f64;
+    let mean_of = |f: &dyn Fn(f64) -> f64| {
+        let row = |(i, weight): (usize, &f64)| {
+            let sum: f64 = x.row(i).iter().map(|v| f(v.to_f64())).sum();
+            weight * sum
+        };
+        weights.iter().enumerate().map(row).sum::<f64>() / total
+    };
+    let mean = mean_of(&|v| v);
+    mean_of(&|v| (v - mean).powi(2))
 }
 
 impl FromStr for Gamma {
@@ -155,7 +173,7 @@ impl<'de> Deserialize<'de> for Gamma {
 /// use lssvm::linalg::Matrix;
 /// let x = Matrix::from_rows(&[[1.0f32, -1.0], [-1.0, 1.0]]);
 /// let spec = KernelSpec { name: KernelName::Rbf, gamma: Gamma::Scale, coef0: 0.0, degree: 3 };
-/// assert_eq!(spec.resolve(&x).unwrap(), Kernel::Rbf { gamma: 0.5 });
+/// assert_eq!(spec.resolve(&x, None).unwrap(), Kernel::Rbf { gamma: 0.5 });
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct KernelSpec {
@@ -174,8 +192,9 @@ pub struct KernelSpec {
 const HIGHEST_DEGREE: u32 = 100;
 
 impl KernelSpec {
-    /// Checks the numbers and works out `gamma` from (preprocessed) training rows.
-    pub fn resolve<T: Scalar>(&self, x: &Matrix<T>) -> Result<Kernel> {
+    /// Checks the numbers and works out `gamma` from (preprocessed) training rows, and
+    /// their weights if they have any.
+    pub fn resolve<T: Scalar>(&self, x: &Matrix<T>, weights: Option<&[f64]>) -> Result<Kernel> {
         if !self.coef0.is_finite() {
             return Err(Error::parameter("coef0", self.coef0, "must be finite"));
         }
@@ -187,7 +206,7 @@ impl KernelSpec {
         if self.name == KernelName::Linear {
             return Ok(Kernel::Linear);
         }
-        let gamma = self.gamma.resolve(x);
+        let gamma = self.gamma.resolve(x, weights);
         if !(gamma > 0.0 && gamma.is_finite()) {
             return Err(Error::parameter(
                 "gamma",
@@ -217,9 +236,15 @@ mod tests {
     fn gamma_means_what_it_means_in_scikit_learn() {
         // X.var() of these is 1.25; two features.
         let x = Matrix::from_rows(&[[1.0f64, 2.0], [3.0, 4.0]]);
-        assert!((Gamma::Scale.resolve(&x) - 1.0 / (2.0 * 1.25)).abs() < 1e-15);
-        assert_eq!(Gamma::Auto.resolve(&x), 0.5);
-        assert_eq!(Gamma::Scale.resolve(&Matrix::<f64>::zeros(3, 2)), 1.0);
+        assert!((Gamma::Scale.resolve(&x, None) - 1.0 / (2.0 * 1.25)).abs() < 1e-15);
+        assert_eq!(Gamma::Auto.resolve(&x, None), 0.5);
+        let twice = x.select_rows(&[0, 1, 1]);
+        let (weighted, repeated) = (
+            Gamma::Scale.resolve(&x, Some(&[1.0, 2.0])),
+            Gamma::Scale.resolve(&twice, None),
+        );
+        assert!((weighted - repeated).abs() < 1e-14);
+        assert_eq!(Gamma::Scale.resolve(&Matrix::<f64>::zeros(3, 2), None), 1.0);
     }
 
     #[test]
@@ -240,7 +265,7 @@ mod tests {
             coef0: 0.0,
             degree: 4,
         };
-        assert!(spec.resolve(&x).is_ok());
+        assert!(spec.resolve(&x, None).is_ok());
         for bad in [
             KernelSpec { degree: 0, ..spec },
             KernelSpec {
@@ -256,7 +281,7 @@ mod tests {
                 ..spec
             },
         ] {
-            assert!(bad.resolve(&x).is_err(), "{bad:?}");
+            assert!(bad.resolve(&x, None).is_err(), "{bad:?}");
         }
     }
 }

@@ -105,6 +105,12 @@ impl<T: Scalar> Cholesky<T> {
         T::solve_upper(self.buffer.view(), b, Parallel::Pool);
     }
 
+    /// The mean of the diagonal of `A`.
+    pub fn mean_diagonal(&self) -> f64 {
+        let sum: f64 = self.diagonal.iter().map(|d| d.to_f64()).sum();
+        sum / self.diagonal.len().max(1) as f64
+    }
+
     /// The original diagonal of `A`, without jitter.
     pub fn diagonal(&self) -> &[T] {
         &self.diagonal

@@ -41,6 +41,11 @@ pub(super) struct Preconditioner<T: Scalar> {
 /// difference; without it a tile may not be positive to rounding.
 const FLOOR: f64 = 0.2;
 
+/// By which share a row of U may be too long before C gets more on its diagonal, and the
+/// factor by which that grows.
+const SPOILT: f64 = 0.05;
+const SPOILT_GROWTH: f64 = 30.0;
+
 /// Operations on U that a rank is worth, as a share of those of computing Ω's
 /// lower half; see docs/performance.md.
 const SETUP_SHARE: f64 = 0.4;
@@ -71,17 +76,24 @@ impl<T: Scalar> Preconditioner<T> {
             None => system.kernel_flops(size * m),
         };
         let phases = &mut *work.phases;
-        let mut u = phases.time(Phase::Kernel, flops, || system.columns(&rows));
-        phases.time(Phase::Precondition, m.powi(3) / 3.0 + size * m * m, || {
-            let corner = u.select_rows(&rows);
-            let c = Cholesky::new(corner)?;
-            u.values_mut().par_chunks_mut(TILE * rank).for_each(|u| {
-                let u = MatMut::new(u.len() / rank, rank, u);
-                T::solve_upper_right(c.buffer(), u, Parallel::No);
-            });
-            Ok::<(), crate::Error>(())
-        })?;
-        let missed = (system.trace() - sum_of_squares(u.values())) / size;
+        let diagonal = system.diagonal();
+        let mut jitter = 0.0;
+        let mut u = loop {
+            let mut u = phases.time(Phase::Kernel, flops, || system.columns(&rows));
+            phases.time(Phase::Precondition, m.powi(3) / 3.0 + size * m * m, || {
+                let c = Cholesky::with_jitter(u.select_rows(&rows), jitter)?;
+                jitter = SPOILT_GROWTH * c.jitter().max(m.sqrt() * T::EPSILON * c.mean_diagonal());
+                u.values_mut().par_chunks_mut(TILE * rank).for_each(|u| {
+                    let u = MatMut::new(u.len() / rank, rank, u);
+                    T::solve_upper_right(c.buffer(), u, Parallel::No);
+                });
+                Ok::<(), crate::Error>(())
+            })?;
+            if !is_spoilt(&u, &diagonal) {
+                break u;
+            }
+        };
+        let missed = (diagonal.iter().sum::<f64>() - sum_of_squares(u.values())) / size;
         let floor = FLOOR * missed.max(0.0);
         let flops = 2.0 * size * TILE.min(n) as f64 * m;
         let tiles = phases.time(Phase::Precondition, flops, || {
@@ -141,6 +153,15 @@ impl<T: Scalar> Preconditioner<T> {
         let copies = gram_bytes::<T>(n as usize, rank as usize);
         (n * rank + 3 * rank * rank + n * tile) * size_of::<T>() as u64 + copies
     }
+}
+
+/// Whether rounding has the upper hand in U: no row of it can be longer than Ω's diagonal
+/// allows. It is where rows repeat, so that C is singular and yet was factored.
+fn is_spoilt<T: Scalar>(u: &Matrix<T>, diagonal: &[f64]) -> bool {
+    diagonal.par_iter().enumerate().any(|(i, &d)| {
+        let squares = sum_of_squares(u.row(i));
+        !(squares <= (1.0 + SPOILT) * d.max(0.0) + f64::MIN_POSITIVE)
+    })
 }
 
 /// So many of `n` rows, at random, in ascending order.

@@ -138,6 +138,31 @@ fn duplicate_rows_and_low_rank_are_solved() {
 }
 
 #[test]
+fn rows_that_repeat_spoil_no_preconditioner() {
+    // Small whole numbers, so that some rows are there twice, and the columns of all of
+    // them: C is singular, and rounding decides whether it can be factored.
+    for seed in 890..910u64 {
+        let mut state = seed;
+        let mut draw = |_: usize, _: usize| {
+            state = state
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
+            match (state >> 33) as f64 / (1u64 << 31) as f64 {
+                v if v < 0.6 => 0.0,
+                v => v,
+            }
+        };
+        let x = Matrix::from_fn(40, 3, &mut draw);
+        let y = Matrix::from_fn(40, 2, |i, k| ((i * 3 + k) as f64).cos());
+        let system = System::new(x, y, Kernel::Rbf { gamma: 2.0 }, 1.0).unwrap();
+        let exact = solve(&system, Method::Exact, 1, 0.0).weights;
+        let solution = solve(&system, Method::Pcg, 40, 1e-10);
+        let found = distance(&solution.weights, &exact);
+        assert!(found < 1e-6, "seed {seed}: {found:.1e}");
+    }
+}
+
+#[test]
 fn the_rank_grows_with_the_data_and_stays_below_them() {
     assert_eq!(rank_for(60_000, 784), 3067);
     assert!(rank_for(50_000, 3072) > 5000);

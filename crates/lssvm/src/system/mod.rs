@@ -284,12 +284,17 @@ impl<T: Scalar> System<T> {
         values * self.kernel.flops(self.samples.matrix().cols())
     }
 
+    /// Ω(x, x) of the training rows.
+    pub fn diagonal(&self) -> Vec<f64> {
+        match (&self.store, self.given) {
+            (Some(store), true) => store.diagonal(),
+            _ => store::diagonal(&self.kernel, &self.samples),
+        }
+    }
+
     /// Σ Ω(x, x) over the training rows.
     pub fn trace(&self) -> f64 {
-        if let (Some(store), true) = (&self.store, self.given) {
-            return store.trace();
-        }
-        store::diagonal(&self.kernel, &self.samples).iter().sum()
+        self.diagonal().iter().sum()
     }
 
     /// Ω+λI, both triangles.

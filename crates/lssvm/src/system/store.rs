@@ -110,17 +110,16 @@ impl<T: Scalar> Store<T> {
         }
     }
 
-    /// The sum of the diagonal.
-    pub(super) fn trace(&self) -> f64 {
-        let (mut sum, mut scratch) = (0.0, Vec::new());
+    /// The diagonal.
+    pub(super) fn diagonal(&self) -> Vec<f64> {
+        let (mut all, mut scratch) = (Vec::with_capacity(self.n), Vec::new());
         for row in 0..self.n.div_ceil(TILE) {
             self.panels((row, row), TILE, &mut scratch, &mut |top, panel, _| {
-                sum += (0..panel.rows())
-                    .map(|i| panel.row(i)[top + i].to_f64())
-                    .sum::<f64>();
+                let values = (0..panel.rows()).map(|i| panel.row(i)[top + i].to_f64());
+                all.extend(values);
             });
         }
-        sum
+        all
     }
 
     /// Bytes of a store for `n` rows.

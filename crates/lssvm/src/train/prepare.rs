@@ -171,7 +171,7 @@ impl<T: Scalar> Prepared<T> {
         let (pipeline, x) = config
             .preprocess
             .fit(self.data.train.features, self.input.image)?;
-        let kernel = config.kernel_spec().resolve(&x)?;
+        let kernel = config.kernel_spec().resolve(&x, self.weights.as_deref())?;
         let any = |method| plans.iter().any(|plan| plan.method == method);
         let order = if any(Method::GaussSeidel) {
             // Each block of rows a random sample.
