@@ -7,7 +7,7 @@
 //!        └─ dataset: readers
 //! ```
 //!
-//! What scikit-learn asks of an estimator is written in Python (`python/lssvm`); here
+//! What scikit-learn asks of an estimator is written in Python (`python/package`); here
 //! is only what needs the core.
 
 mod array;
