@@ -16,6 +16,7 @@ const AFTER_HELP: &str = "\
 Examples:
   lssvm train data/mnist --model mnist.lssvm        train on a folder with a test part
   lssvm train flowers.csv --label species --model flowers.lssvm --validation 0.2
+  lssvm tune flowers.csv --label species            choose the settings, then train --config best.toml
   lssvm predict flowers.lssvm new.csv               one prediction a line
   lssvm evaluate mnist.lssvm data/mnist             error rate and confusion matrix
   lssvm explain mnist.lssvm data/mnist --row 9      which training rows speak for it
@@ -37,6 +38,8 @@ pub enum Command {
     Train(Box<TrainArgs>),
     /// Say what train would do with the same options: method, memory, time
     Plan(Box<TrainArgs>),
+    /// Choose preprocessing, kernel, its parameters and c by leave-one-out errors
+    Tune(Box<TuneArgs>),
     /// Predict classes or values for the rows of a file
     Predict(PredictArgs),
     /// Compare predictions with the labels of a file
@@ -225,6 +228,54 @@ pub struct TrainArgs {
 }
 
 #[derive(Debug, clap::Args)]
+pub struct TuneArgs {
+    /// Training data, as for train; a test part is not looked at
+    pub data: PathBuf,
+    /// Where the chosen settings go, for train --config
+    #[arg(long, short, default_value = "best.toml", value_name = "FILE")]
+    pub output: PathBuf,
+    /// Most time: 90s, 10m or 1h; what is best by then is kept
+    #[arg(long, value_parser = duration, value_name = "TIME")]
+    pub time: Option<f64>,
+    /// Most rows of the last round [default: 15000, or as many as fit in memory]
+    #[arg(long, value_name = "N")]
+    pub rows: Option<usize>,
+    /// A TOML file with lists to search: preprocess, kernels, gamma (multiples of scale), degree, c
+    /// [default: what is worth trying for images or tables]
+    #[arg(long, value_name = "FILE")]
+    pub space: Option<PathBuf>,
+    /// Of settings that differ in c alone, take the smallest c within one standard error of the best
+    #[arg(long)]
+    pub one_standard_error: bool,
+    /// Write all trials as JSON to this file (- for the terminal)
+    #[arg(long)]
+    pub json: Option<PathBuf>,
+    /// Write a page to look at (HTML) to this file
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+    /// classification or regression [default: decided by the labels]
+    #[arg(long)]
+    pub task: Option<Task>,
+    /// Shape of the image that a row is: 28x28, 3x32x32 [default: from the data]
+    #[arg(long)]
+    pub image_shape: Option<ImageShape>,
+    /// What the rows of each class count: balanced, or weights by name: spam=5,ham=1
+    #[arg(long, value_name = "WEIGHTS")]
+    pub class_weight: Option<ClassWeight>,
+    /// Seed of the samples of rows [default: 1]
+    #[arg(long)]
+    pub seed: Option<u64>,
+    /// Number of threads [default: all cores]
+    #[arg(long, short)]
+    pub threads: Option<usize>,
+    /// Most memory to use: 8G, 2500M [default: three quarters of what is free]
+    #[arg(long)]
+    pub memory: Option<Size>,
+    #[command(flatten)]
+    pub read: ReadArgs,
+}
+
+#[derive(Debug, clap::Args)]
 pub struct PredictArgs {
     /// The model
     pub model: PathBuf,
@@ -370,6 +421,20 @@ impl FromStr for MethodChoice {
             AUTO => Ok(Self(None)),
             name => name.parse().map(|method| Self(Some(method))),
         }
+    }
+}
+
+/// Seconds of 90s, 10m or 1h; a bare number is seconds.
+fn duration(text: &str) -> Result<f64, String> {
+    let (number, factor) = match text.char_indices().last() {
+        Some((at, 's')) => (&text[..at], 1.0),
+        Some((at, 'm')) => (&text[..at], 60.0),
+        Some((at, 'h')) => (&text[..at], 3600.0),
+        _ => (text, 1.0),
+    };
+    match number.trim().parse::<f64>() {
+        Ok(value) if value > 0.0 && value.is_finite() => Ok(value * factor),
+        _ => Err("must be a time such as 90s, 10m or 1h".to_string()),
     }
 }
 

@@ -38,11 +38,11 @@ fn explain<T: Scalar>(args: &ExplainArgs, model: &Model<T>) -> anyhow::Result<()
     let told = model.explain(row.features.clone(), output.transpose()?, args.count)?;
     let words = Words { model, told: &told };
     words.say(args.row);
-    if let Some(path) = &args.report {
-        if let Some(page) = words.page(args.row, &row) {
-            output::text(path, &page.to_html())?;
-            fact("report", path.display());
-        }
+    if let Some(path) = &args.report
+        && let Some(page) = words.page(args.row, &row)
+    {
+        output::text(path, &page.to_html())?;
+        fact("report", path.display());
     }
     Ok(())
 }

@@ -14,6 +14,7 @@ mod progress;
 mod reproduce;
 mod settings;
 mod train;
+mod tune;
 
 use std::io;
 use std::process::ExitCode;
@@ -43,6 +44,7 @@ fn run(args: Args) -> anyhow::Result<()> {
     match args.command {
         Command::Train(args) => train::run(&args),
         Command::Plan(args) => train::plan(&args),
+        Command::Tune(args) => tune::run(&args),
         Command::Predict(args) => predict::run(&args),
         Command::Evaluate(args) => evaluate::run(&args),
         Command::Explain(args) => explain::run(&args),

@@ -200,7 +200,7 @@ fn wrong(path: &Path, error: &toml::de::Error) -> Error {
 }
 
 /// How files are read, without a model's expectations.
-fn read_options(args: &ReadArgs) -> anyhow::Result<ReadOptions> {
+pub fn read_options(args: &ReadArgs) -> anyhow::Result<ReadOptions> {
     let delimiter = match args.delimiter.as_deref() {
         None => None,
         Some("\\t" | "tab") => Some(b'\t'),

@@ -5,7 +5,7 @@
 //! before it:
 //!
 //! ```text
-//! linalg → data → preprocess → kernel → system → solve → model → metrics
+//! linalg → data → preprocess → kernel → system → solve → model → metrics → train → tune
 //! ```
 //!
 //! The library never prints, never exits and keeps no global state.
@@ -22,6 +22,7 @@ pub mod random;
 pub mod solve;
 pub mod system;
 pub mod train;
+pub mod tune;
 
 pub use error::{Error, Result};
 

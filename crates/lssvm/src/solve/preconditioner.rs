@@ -158,10 +158,11 @@ impl<T: Scalar> Preconditioner<T> {
 /// Whether rounding has the upper hand in U: no row of it can be longer than Ω's diagonal
 /// allows. It is where rows repeat, so that C is singular and yet was factored.
 fn is_spoilt<T: Scalar>(u: &Matrix<T>, diagonal: &[f64]) -> bool {
-    diagonal.par_iter().enumerate().any(|(i, &d)| {
+    let spoilt = |(i, &d): (usize, &f64)| {
         let squares = sum_of_squares(u.row(i));
-        !(squares <= (1.0 + SPOILT) * d.max(0.0) + f64::MIN_POSITIVE)
-    })
+        squares.is_nan() || squares > (1.0 + SPOILT) * d.max(0.0) + f64::MIN_POSITIVE
+    };
+    diagonal.par_iter().enumerate().any(spoilt)
 }
 
 /// So many of `n` rows, at random, in ascending order.

@@ -1,13 +1,13 @@
 //! Which method, if none was asked for, and why.
 
 use super::Shape;
-use super::memory_plan::BASE_BYTES;
+use super::memory_plan::{BASE_BYTES, smaller_rank};
 use crate::kernel::KernelName;
 use crate::linalg::Scalar;
 use crate::memory::Size;
 use crate::solve::gauss_seidel::GaussSeidel;
 use crate::solve::{Method, Plan};
-use crate::system::{Cross, Format, Store, TILE};
+use crate::system::{Format, Store, TILE};
 
 /// Up to so many rows the direct solution takes seconds, and nothing is more certain:
 /// its N³/3 operations are 1.1·10¹².
@@ -76,11 +76,15 @@ pub(super) fn choose<T: Scalar>(shape: &Shape, kernel: KernelName, budget: Size)
             format!("the direct solution of {n} rows takes little time and memory"),
         );
     }
+    let left = room.all.saturating_sub(Store::<T>::bytes(n, Format::Full));
+    let sizes = [n, shape.features, shape.outputs];
+    let tight = smaller_rank::<T>(&plan(Method::Pcg), sizes, left).is_some();
     for (format, how) in [
         (Format::Full, "fits in memory"),
         (Format::Half, "fits in memory in half precision"),
     ] {
-        if room.fits(bytes(Method::Pcg) + Store::<T>::bytes(n, format)) {
+        let small = format == Format::Full && tight;
+        if small || room.fits(bytes(Method::Pcg) + Store::<T>::bytes(n, format)) {
             return choice(
                 Method::Pcg,
                 format!("{n} rows are many for a direct solution, and the kernel matrix {how}"),
@@ -107,21 +111,26 @@ pub(super) fn gauss_seidel_block<T: Scalar>(shape: &Shape, budget: Size) -> Opti
 }
 
 /// What the data leave of the budget.
-struct Room(u64);
+struct Room {
+    all: u64,
+    /// Without the slack.
+    usable: u64,
+}
 
 impl Room {
     fn new<T: Scalar>(shape: &Shape, budget: Size) -> Self {
         let value = size_of::<T>() as u64;
         let rows = (shape.rows + shape.others) as u64;
         let data = value * rows * (shape.features + shape.outputs) as u64;
-        // Following the error may keep Ω(test, train) as well.
-        let cross = Cross::<T>::stored_bytes(shape.others, shape.rows);
         let usable = (SLACK * budget.0 as f64) as u64;
-        Self(usable.saturating_sub(BASE_BYTES + data + cross))
+        Self {
+            all: budget.0.saturating_sub(BASE_BYTES + data),
+            usable: usable.saturating_sub(BASE_BYTES + data),
+        }
     }
 
     fn fits(&self, bytes: u64) -> bool {
-        bytes <= self.0
+        bytes <= self.usable
     }
 }
 

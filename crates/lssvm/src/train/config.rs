@@ -108,7 +108,8 @@ pub struct Effective {
     pub method: Method,
     /// J
     pub block_size: usize,
-    /// Rank of the preconditioner of `pcg`, if it was given.
+    /// Rank of the preconditioner of `pcg`, if it was given or memory is too short for the
+    /// usual one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rank: Option<usize>,
     /// Most iterations.

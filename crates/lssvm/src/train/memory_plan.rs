@@ -4,7 +4,7 @@ use super::Effective;
 use crate::kernel::KernelName;
 use crate::linalg::{Matrix, Scalar};
 use crate::solve::exact::Exact;
-use crate::solve::{Method, Plan};
+use crate::solve::{Method, Plan, rank_for};
 use crate::system::{Cross, Format, Store};
 use crate::{Error, Result};
 
@@ -16,6 +16,8 @@ pub(super) struct MemoryPlan {
     pub(super) follow_every: usize,
     /// How Ω of the training rows is kept, if it is.
     pub(super) kernel: Option<Format>,
+    /// Rank of the preconditioner, if there is too little memory for the usual one.
+    pub(super) rank: Option<usize>,
 }
 
 /// Whether Ω of the training rows may be kept in memory.
@@ -66,6 +68,30 @@ impl MemoryPlan {
                 remedy: remedy::<T>(config, n, m, k, BASE_BYTES + data),
             });
         }
+        // First Ω, which every step reads, then what is followed.
+        let formats = match kept {
+            Kept::Recomputed => &[][..],
+            Kept::IfItFits => &[Format::Full],
+            Kept::AsItFits => &[Format::Full, Format::Half],
+        };
+        let fits = |format: &&Format| bytes + Store::<T>::bytes(n, **format) <= config.budget.0;
+        let mut kernel = formats.iter().find(fits).copied();
+        let mut rank = None;
+        if let ([plan], true) = (
+            plans,
+            kept == Kept::AsItFits && kernel != Some(Format::Full),
+        ) {
+            // A smaller preconditioner beside Ω in full precision is worth more than a
+            // larger one beside a rounded Ω.
+            let room = config.budget.0.saturating_sub(bytes - solver);
+            let room = room.saturating_sub(Store::<T>::bytes(n, Format::Full));
+            if let Some(smaller) = smaller_rank::<T>(plan, [n, m, k], room) {
+                (kernel, rank) = (Some(Format::Full), Some(smaller));
+                let plan = Plan { rank, ..*plan };
+                bytes = bytes - solver + plan.bytes::<T>(n, m, k);
+            }
+        }
+        bytes += kernel.map_or(0, |format| Store::<T>::bytes(n, format));
         // Methods that change all weights follow errors by a full product.
         let few = [Method::Mp, Method::Exact];
         let full = plans.iter().any(|plan| !few.contains(&plan.method));
@@ -82,22 +108,43 @@ impl MemoryPlan {
                 }
             }
         }
-        let formats = match kept {
-            Kept::Recomputed => &[][..],
-            Kept::IfItFits => &[Format::Full],
-            Kept::AsItFits => &[Format::Full, Format::Half],
-        };
-        let fits = |format: &&Format| bytes + Store::<T>::bytes(n, **format) <= config.budget.0;
-        let kernel = formats.iter().find(fits).copied();
-        bytes += kernel.map_or(0, |format| Store::<T>::bytes(n, format));
         Ok(Self {
             bytes,
             stored,
             follow_every,
             kernel,
+            rank,
         })
     }
 }
+
+/// The largest rank of `pcg`, if none was asked for, that fits in so many bytes and is
+/// worth having.
+pub(super) fn smaller_rank<T: Scalar>(
+    plan: &Plan,
+    [n, m, k]: [usize; 3],
+    room: u64,
+) -> Option<usize> {
+    if plan.method != Method::Pcg || plan.rank.is_some() {
+        return None;
+    }
+    let usual = rank_for(n, m);
+    let fits = |rank: usize| {
+        let plan = Plan {
+            rank: Some(rank),
+            ..*plan
+        };
+        plan.bytes::<T>(n, m, k) <= room
+    };
+    let ranks = (1..RANK_STEPS).rev().map(|step| usual * step / RANK_STEPS);
+    ranks
+        .filter(|&rank| rank >= LEAST_RANK)
+        .find(|&rank| fits(rank))
+}
+
+/// Tries between the usual rank of a preconditioner and none, and the least worth having.
+const RANK_STEPS: usize = 16;
+const LEAST_RANK: usize = 100;
 
 /// What to change so that the run fits.
 fn remedy<T: Scalar>(config: &Effective, n: usize, m: usize, k: usize, fixed: u64) -> String {

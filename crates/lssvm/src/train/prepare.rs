@@ -166,7 +166,7 @@ impl<T: Scalar> Prepared<T> {
 
     /// Transforms the rows and decides what runs by these plans will keep in memory.
     pub(super) fn lay_out(self, plans: &[Plan], kept: Kept) -> Result<LaidOut<T>> {
-        let config = self.config;
+        let mut config = self.config;
         let (n, k) = (self.targets.rows(), self.targets.cols());
         let (pipeline, x) = config
             .preprocess
@@ -201,6 +201,7 @@ impl<T: Scalar> Prepared<T> {
 
         let shape = [n, x.cols(), k];
         let memory = MemoryPlan::new(&config, plans, kept, shape, [&validation, &test])?;
+        config.rank = config.rank.or(memory.rank);
         let mut system = System::new(x, targets, kernel, config.c)?;
         if let Some(weights) = weights {
             system = system.with_weights(&weights)?;

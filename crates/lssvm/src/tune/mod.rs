@@ -1,0 +1,509 @@
+//! Choosing preprocessing, kernel, its parameters and c, without test data and without
+//! refits.
+//!
+//! ```text
+//! Space ─ candidates ─ 1,000 rows ─ the better third ─ 3,000 rows ─ … ─ all rows, or as many as fit
+//! ```
+//!
+//! A candidate's score is its leave-one-out error, which costs little more than one
+//! training ([`Config::loo`](crate::train::Config)). All candidates are tried on few rows
+//! and the better ones on more (successive halving: Jamieson and Talwalkar, "Non-stochastic
+//! best arm identification and hyperparameter optimization", 2016). What is best on the
+//! most rows is chosen.
+
+mod space;
+
+pub use space::Space;
+
+use std::time::Instant;
+
+use serde::Serialize;
+
+use crate::data::Dataset;
+use crate::kernel::Gamma;
+use crate::linalg::Scalar;
+use crate::solve::{Flow, Iteration, Method, Observer, Plan};
+use crate::train::{Config, Data, Evaluation, Watcher, fit};
+use crate::{Error, Result, memory, random};
+
+/// Rows of the first rung, the factor from rung to rung, and the share of the candidates
+/// that goes on.
+const FIRST_ROWS: usize = 1_000;
+const MORE_ROWS: usize = 3;
+const SURVIVORS: f64 = 1.0 / 3.0;
+
+/// Candidates that go on at least, where there are as many.
+const LEAST_SURVIVORS: usize = 4;
+
+/// Most rows of the last rung: a factorisation of more takes minutes.
+const MOST_ROWS: usize = 15_000;
+
+/// When and how to end.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct TuneLimits {
+    /// Most seconds; what is best by then is chosen.
+    pub seconds: Option<f64>,
+    /// Most rows of the last rung.
+    pub rows: Option<usize>,
+    /// Of candidates that differ in c alone, take the smallest c whose error is within one
+    /// standard error of the best.
+    pub one_standard_error: bool,
+}
+
+/// One candidate, tried on so many rows.
+#[derive(Debug, Clone, Serialize)]
+pub struct Trial {
+    /// Its place among the candidates.
+    pub candidate: usize,
+    /// Its settings; to be given to `train`.
+    pub config: Config,
+    /// Rows it was tried on.
+    pub rows: usize,
+    /// Leave-one-out error: share of wrong rows in percent, or RMSE. Infinite if it could
+    /// not be trained.
+    pub error: f64,
+    /// Standard error of that.
+    pub standard_error: f64,
+    /// Seconds it took.
+    pub seconds: f64,
+}
+
+/// What a search found.
+#[derive(Debug, Clone, Serialize)]
+pub struct Outcome {
+    /// The chosen one, on the most rows it was tried on.
+    pub best: Trial,
+    /// All trials, in their order.
+    pub trials: Vec<Trial>,
+    /// Number of candidates.
+    pub candidates: usize,
+    /// Rows of each rung that was begun.
+    pub rungs: Vec<usize>,
+    /// True if time or somebody ended the search early.
+    pub cut_short: bool,
+    /// Seconds in all.
+    pub seconds: f64,
+}
+
+/// Told how a search goes; may ask to stop.
+pub trait TuneWatcher: Send {
+    /// After each trial: the best of this rung so far, and how many of its candidates are
+    /// done, of how many.
+    fn tried(&mut self, _trial: &Trial, _best: &Trial, _done: usize, _of: usize) -> Flow {
+        Flow::Continue
+    }
+
+    /// Within a trial: whether to go on.
+    fn flow(&mut self) -> Flow {
+        Flow::Continue
+    }
+}
+
+/// Watches nothing.
+impl TuneWatcher for crate::solve::Silent {}
+
+/// Searches a space for the setting with the least leave-one-out error.
+///
+/// `base`: settings that are not searched: task, memory, threads, precision, seed, class
+/// weights.
+///
+/// ```
+/// use lssvm::data::{Dataset, Labels};
+/// use lssvm::linalg::Matrix;
+/// use lssvm::train::Config;
+/// use lssvm::tune::{Space, TuneLimits, tune};
+/// // Two noisy clouds around (0, 0) and (3, 3).
+/// let x = Matrix::from_fn(60, 2, |i, j| (i % 2) as f32 * 3.0 + ((i * 7 + j * 3) as f32).sin());
+/// let mut train = Dataset::new("clouds".as_ref(), x);
+/// train.labels = Some(Labels::from_text((0..60).map(|i| ["near", "far"][i % 2])));
+/// let space = Space::for_rows(None);
+/// let (base, limits) = (Config::default(), TuneLimits::default());
+/// let found = tune(train, &space, &base, limits, &mut lssvm::solve::Silent)?;
+/// assert_eq!(found.best.error, 0.0);
+/// # Ok::<(), lssvm::Error>(())
+/// ```
+///
+/// # Errors
+/// [`Error::Data`] if no candidate could be trained, or the data have no labels.
+pub fn tune<T: Scalar>(
+    data: Dataset<T>,
+    space: &Space,
+    base: &Config,
+    limits: TuneLimits,
+    watcher: &mut dyn TuneWatcher,
+) -> Result<Outcome> {
+    let start = Instant::now();
+    let labels = data.labels.as_ref().ok_or_else(|| {
+        Error::Data(format!(
+            "{}: there are no labels to learn; name the label column",
+            data.source.display()
+        ))
+    })?;
+    let outputs = labels.resolve(base.task.unwrap_or_default())?.outputs();
+    let seed = base.seed.unwrap_or(1);
+    let mut order: Vec<usize> = (0..data.n_samples()).collect();
+    random::shuffle(&mut random::rng(seed), &mut order);
+    let most = most_rows::<T>(&data, outputs, base, &limits);
+    let mut alive = space.candidates(&sample(&data, &order, FIRST_ROWS), base)?;
+    let mut outcome = Search {
+        trials: Vec::new(),
+        rungs: Vec::new(),
+        cut_short: false,
+    };
+    let (candidates, mut rows) = (alive.len(), FIRST_ROWS.min(most));
+    loop {
+        outcome.rungs.push(rows);
+        let part = sample(&data, &order, rows);
+        let tried = outcome.rung(&part, &alive, &limits, start, watcher)?;
+        if outcome.cut_short || rows == most {
+            break;
+        }
+        let go_on = (tried.len() as f64 * SURVIVORS).ceil() as usize;
+        let go_on = go_on.max(LEAST_SURVIVORS).min(tried.len());
+        alive = tried
+            .iter()
+            .take(go_on)
+            .map(|&at| alive[at].clone())
+            .collect();
+        rows = (rows * MORE_ROWS).min(most);
+    }
+    let best = outcome.best(&limits)?;
+    Ok(Outcome {
+        best,
+        candidates,
+        trials: outcome.trials,
+        rungs: outcome.rungs,
+        cut_short: outcome.cut_short,
+        seconds: start.elapsed().as_secs_f64(),
+    })
+}
+
+/// A candidate: its place, and its settings.
+pub(crate) type Candidate = (usize, Config);
+
+/// A search under way.
+struct Search {
+    trials: Vec<Trial>,
+    rungs: Vec<usize>,
+    cut_short: bool,
+}
+
+impl Search {
+    /// Tries candidates on a sample; returns their places, the best first.
+    fn rung<T: Scalar>(
+        &mut self,
+        part: &Dataset<T>,
+        alive: &[Candidate],
+        limits: &TuneLimits,
+        start: Instant,
+        watcher: &mut dyn TuneWatcher,
+    ) -> Result<Vec<usize>> {
+        let first = self.trials.len();
+        for (done, candidate) in alive.iter().enumerate() {
+            let late = limits
+                .seconds
+                .is_some_and(|s| start.elapsed().as_secs_f64() > s);
+            if late || watcher.flow() == Flow::Stop {
+                self.cut_short = true;
+                break;
+            }
+            let trial = match attempt(part, candidate, watcher) {
+                // Somebody asked to stop in the middle of it.
+                Err(Error::Interrupted) => {
+                    self.cut_short = true;
+                    break;
+                }
+                trial => trial?,
+            };
+            self.trials.push(trial);
+            let best = self.trials[first..].iter().min_by(|a, b| compare(a, b));
+            if let (Some(best), Some(trial)) = (best, self.trials.last())
+                && watcher.tried(trial, best, done + 1, alive.len()) == Flow::Stop
+            {
+                self.cut_short = true;
+                break;
+            }
+        }
+        let mut places: Vec<usize> = (0..self.trials.len() - first).collect();
+        let trials = &self.trials[first..];
+        places.sort_by(|&a, &b| compare(&trials[a], &trials[b]));
+        Ok(places)
+    }
+
+    /// The least error on the most rows. A rung that was cut short counts for those it
+    /// tried, if it tried the best of the one before.
+    fn best(&self, limits: &TuneLimits) -> Result<Trial> {
+        let on = |rows: usize| self.trials.iter().filter(move |trial| trial.rows == rows);
+        let sizes: Vec<usize> = self.rungs.iter().rev().copied().collect();
+        let rows = sizes
+            .iter()
+            .copied()
+            .find(|&rows| on(rows).next().is_some());
+        let best = rows.and_then(|rows| on(rows).min_by(|a, b| compare(a, b)));
+        let Some(best) = best.filter(|best| best.error.is_finite()) else {
+            return Err(Error::Data(
+                "no candidate could be trained: the search was ended before the first, or the \
+                 features have values that no kernel can handle; scale them, or give it more time"
+                    .into(),
+            ));
+        };
+        if !limits.one_standard_error {
+            return Ok(best.clone());
+        }
+        let most = best.error + best.standard_error;
+        let alike = on(best.rows).filter(|t| same_but_c(&t.config, &best.config));
+        let simpler = alike.filter(|t| t.error <= most);
+        let least = simpler.min_by(|a, b| {
+            a.config
+                .c
+                .unwrap_or(1.0)
+                .total_cmp(&b.config.c.unwrap_or(1.0))
+        });
+        Ok(least.unwrap_or(best).clone())
+    }
+}
+
+/// The lesser error first, then the smaller c, then the order of the candidates.
+fn compare(a: &Trial, b: &Trial) -> std::cmp::Ordering {
+    let c = |trial: &Trial| trial.config.c.unwrap_or(1.0);
+    a.error
+        .total_cmp(&b.error)
+        .then(c(a).total_cmp(&c(b)))
+        .then(a.candidate.cmp(&b.candidate))
+}
+
+fn same_but_c(a: &Config, b: &Config) -> bool {
+    let without = |config: &Config| Config {
+        c: None,
+        ..config.clone()
+    };
+    without(a) == without(b)
+}
+
+/// Trains a candidate and judges it by its leave-one-out error.
+fn attempt<T: Scalar>(
+    part: &Dataset<T>,
+    (candidate, config): &Candidate,
+    watcher: &mut dyn TuneWatcher,
+) -> Result<Trial> {
+    let start = Instant::now();
+    let loo = Config {
+        loo: Some(true),
+        method: Some(Method::Exact),
+        ..config.clone()
+    };
+    let data = Data {
+        train: part.clone(),
+        validation: None,
+        test: None,
+    };
+    let (error, standard_error) = match fit(data, &loo, &mut Relay(watcher)) {
+        Ok((_, report)) => report
+            .leave_one_out
+            .as_ref()
+            .map_or((f64::INFINITY, 0.0), score),
+        // A kernel that overflows or is singular here is a bad candidate, not a failure.
+        Err(Error::Numeric(_)) => (f64::INFINITY, 0.0),
+        Err(error) => return Err(error),
+    };
+    Ok(Trial {
+        candidate: *candidate,
+        config: config.clone(),
+        rows: part.n_samples(),
+        error,
+        standard_error,
+        seconds: start.elapsed().as_secs_f64(),
+    })
+}
+
+/// The error and its standard error.
+fn score(loo: &Evaluation) -> (f64, f64) {
+    let n = loo.rows as f64;
+    if let Some(percent) = loo.error_percent {
+        let share = percent / 100.0;
+        return (percent, 100.0 * (share * (1.0 - share) / n).sqrt());
+    }
+    let Some(scores) = &loo.regression else {
+        return (f64::INFINITY, 0.0);
+    };
+    // Of the mean of the squares, whose root the RMSE is.
+    (scores.rmse, scores.rmse / (2.0 * n).sqrt())
+}
+
+/// Rows at random, in the order of the data; the same for all candidates, and each rung
+/// with those of the rung before.
+fn sample<T: Scalar>(data: &Dataset<T>, order: &[usize], rows: usize) -> Dataset<T> {
+    if rows >= data.n_samples() {
+        return data.clone();
+    }
+    let mut rows = order[..rows].to_vec();
+    rows.sort_unstable();
+    data.select(&rows)
+}
+
+/// Rows of the last rung: as many as there are, and as memory and patience allow.
+fn most_rows<T: Scalar>(
+    data: &Dataset<T>,
+    outputs: usize,
+    base: &Config,
+    limits: &TuneLimits,
+) -> usize {
+    let budget = base.memory.unwrap_or_else(memory::default_budget).0;
+    let plan = Plan {
+        method: Method::Exact,
+        block_size: 1,
+        seed: 1,
+        averages: 1,
+        rank: None,
+        tolerance: 0.0,
+        loo: true,
+    };
+    let held = size_of_val(data.features.values()) as u64;
+    // The factor, Ω beside it, the sample and what preprocessing makes of it.
+    let fits = |rows: usize| {
+        let part = held * rows as u64 / data.n_samples().max(1) as u64;
+        let solver = plan.bytes::<T>(rows, data.n_features(), outputs);
+        held + 3 * part + 2 * solver + (200 << 20) <= budget
+    };
+    let mut rows = limits.rows.unwrap_or(MOST_ROWS).min(data.n_samples());
+    while rows > FIRST_ROWS && !fits(rows) {
+        rows = (rows * 3 / 4).max(FIRST_ROWS);
+    }
+    rows.max(1)
+}
+
+/// Passes on the wish to stop.
+struct Relay<'a>(&'a mut dyn TuneWatcher);
+
+impl Observer for Relay<'_> {
+    fn iteration(&mut self, _: &Iteration) -> Flow {
+        self.0.flow()
+    }
+
+    fn progress(&mut self, _: f64) -> Flow {
+        self.0.flow()
+    }
+}
+
+impl Watcher for Relay<'_> {}
+
+/// The scale of γ for these rows after these steps.
+pub(crate) fn scale_of<T: Scalar>(data: &Dataset<T>, config: &Config) -> Result<f64> {
+    let steps = config.preprocess.clone().unwrap_or_default();
+    let image = config.image_shape.or(data.image);
+    let image = image.map(|i| [i.channels, i.height, i.width]);
+    let (_, x) = steps.fit(data.features.clone(), image)?;
+    Ok(Gamma::Scale.resolve(&x, None))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::Labels;
+    use crate::kernel::KernelName;
+    use crate::linalg::Matrix;
+    use crate::solve::Silent;
+
+    /// A ring around a disc: a linear kernel cannot, a Gaussian can.
+    fn rings(n: usize) -> Dataset<f64> {
+        let angle = |i: usize| i as f64 * 2.399;
+        let radius =
+            |i: usize| if i.is_multiple_of(2) { 1.0 } else { 2.0 } + 0.3 * (i as f64 * 1.7).sin();
+        let x = Matrix::from_fn(n, 2, |i, j| match j {
+            0 => radius(i) * angle(i).cos(),
+            _ => radius(i) * angle(i).sin(),
+        });
+        let mut data = Dataset::new("rings".as_ref(), x);
+        data.labels = Some(Labels::from_text((0..n).map(|i| ["in", "out"][i % 2])));
+        data
+    }
+
+    /// Few enough for a test.
+    fn small_space() -> Space {
+        Space {
+            preprocess: vec!["standardize".parse().unwrap()],
+            kernels: vec![KernelName::Linear, KernelName::Rbf],
+            gamma: vec![0.3, 1.0],
+            degree: vec![],
+            c: vec![0.1, 1.0, 10.0, 100.0],
+        }
+    }
+
+    #[test]
+    fn a_kernel_that_can_is_found() {
+        let found = tune(
+            rings(1_500),
+            &small_space(),
+            &Config::default(),
+            TuneLimits::default(),
+            &mut Silent,
+        );
+        let found = found.unwrap();
+        assert_eq!(found.rungs, [1_000, 1_500]);
+        assert!(!found.cut_short);
+        assert!(found.best.error < 5.0, "{:?}", found.best);
+        assert_eq!(found.best.rows, 1_500);
+        let linear = found
+            .trials
+            .iter()
+            .find(|trial| trial.config.kernel == Some(KernelName::Linear));
+        assert!(linear.unwrap().error > 20.0);
+        // Fewer on more rows.
+        let on = |rows| found.trials.iter().filter(|t| t.rows == rows).count();
+        assert_eq!(on(1_000), found.candidates);
+        assert!(on(1_500) <= found.candidates / 2);
+    }
+
+    #[test]
+    fn one_standard_error_takes_a_smaller_c() {
+        let space = small_space();
+        let with = |one_standard_error| {
+            let limits = TuneLimits {
+                one_standard_error,
+                ..TuneLimits::default()
+            };
+            let found = tune(rings(300), &space, &Config::default(), limits, &mut Silent);
+            found.unwrap().best
+        };
+        let (best, simple) = (with(false), with(true));
+        assert!(simple.config.c <= best.config.c);
+        assert!(simple.error <= best.error + best.standard_error);
+    }
+
+    #[test]
+    fn time_and_wishes_end_a_search() {
+        struct Enough(usize);
+        impl TuneWatcher for Enough {
+            fn tried(&mut self, _: &Trial, _: &Trial, _: usize, _: usize) -> Flow {
+                self.0 -= 1;
+                match self.0 {
+                    0 => Flow::Stop,
+                    _ => Flow::Continue,
+                }
+            }
+        }
+        let (space, base) = (Space::for_rows(None), Config::default());
+        let limits = TuneLimits::default();
+        let found = tune(rings(200), &space, &base, limits, &mut Enough(7)).unwrap();
+        assert!(found.cut_short);
+        assert_eq!(found.trials.len(), 7);
+        let none = TuneLimits {
+            seconds: Some(0.0),
+            ..limits
+        };
+        let error = tune(rings(200), &space, &base, none, &mut Silent).unwrap_err();
+        assert!(error.to_string().contains("more time"), "{error}");
+    }
+
+    #[test]
+    fn regression_is_judged_by_its_rmse() {
+        let x = Matrix::from_fn(200, 2, |i, j| ((i * 7 + j * 3) as f64 * 0.37).sin() * 2.0);
+        let y = Matrix::from_fn(200, 1, |i, _| (x.get(i, 0) * 2.0).sin() + x.get(i, 1));
+        let mut data = Dataset::new("waves".as_ref(), x);
+        data.labels = Some(Labels::from_values(y).unwrap());
+        let limits = TuneLimits::default();
+        let space = Space::for_rows(None);
+        let found = tune(data, &space, &Config::default(), limits, &mut Silent).unwrap();
+        assert!(found.best.error < 0.1, "{:?}", found.best);
+    }
+}
