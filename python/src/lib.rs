@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! array ─┬─ fit ─ Model, Report          run: off the interpreter's lock, Ctrl-C heard
+//!        ├─ tune
 //!        ├─ model: scores, files, bytes
 //!        ├─ pipeline: transformers
 //!        └─ dataset: readers
@@ -18,6 +19,7 @@ mod model;
 mod pipeline;
 mod report;
 mod run;
+mod tune;
 
 use pyo3::prelude::*;
 
@@ -30,6 +32,7 @@ fn _lssvm(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<report::PyReport>()?;
     m.add_function(wrap_pyfunction!(fit::fit, m)?)?;
     m.add_function(wrap_pyfunction!(fit::fit_kernel_matrix, m)?)?;
+    m.add_function(wrap_pyfunction!(tune::tune, m)?)?;
     m.add_function(wrap_pyfunction!(dataset::load_dataset, m)?)?;
     m.add_function(wrap_pyfunction!(pipeline::softmax, m)?)?;
     Ok(())

@@ -35,6 +35,8 @@ pub enum Told {
     Begin(String, usize),
     /// Share of a step.
     Step(f64),
+    /// Rows, the least error so far, and how many candidates are done, of how many.
+    Tried(usize, f64, usize, usize),
     /// Iteration, relative residual, validation error.
     Iteration(usize, Option<f64>, Option<f64>),
 }
@@ -47,11 +49,17 @@ pub struct Caller {
 }
 
 impl Caller {
-    fn flow(&self) -> Flow {
+    /// Whether to go on.
+    pub fn flow(&self) -> Flow {
         match self.stop.load(Ordering::Relaxed) {
             true => Flow::Stop,
             false => Flow::Continue,
         }
+    }
+
+    /// Tells of a candidate of a search.
+    pub fn tried(&self, rows: usize, error: f64, done: usize, of: usize) {
+        (self.tell)(Told::Tried(rows, error, done, of));
     }
 }
 
@@ -137,6 +145,7 @@ fn caller<R: Send + 'static>(
 fn pass_on(call: &Bound<'_, PyAny>, told: Told) -> PyResult<()> {
     match told {
         Told::Begin(text, iterations) => call.call1(("begin", text, iterations))?,
+        Told::Tried(rows, error, done, of) => call.call1(("tried", rows, error, done, of))?,
         Told::Step(done) => call.call1(("step", done))?,
         Told::Iteration(i, residual, error) => call.call1(("iteration", i, residual, error))?,
     };

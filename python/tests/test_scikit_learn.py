@@ -11,11 +11,21 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import lssvm
 
+SPACE = {
+    "preprocess": ["none"],
+    "kernels": ["rbf"],
+    "gamma": [1.0],
+    "degree": [],
+    "c": [1.0, 10.0],
+}
+
 ESTIMATORS = [
     lssvm.LSSVMClassifier(),
     lssvm.LSSVMRegressor(),
     lssvm.LSSVMClassifier(method="pcg", precision="f64", tol=1e-12),
     lssvm.LSSVMRegressor(method="gauss-seidel", precision="f64", tol=1e-12, max_iter=1000),
+    lssvm.LSSVMSearchCV(space=SPACE),
+    lssvm.LSSVMSearchCV(lssvm.LSSVMRegressor(), space=SPACE),
     lssvm.UnitNorm(),
     lssvm.GaussianWindow(),
     lssvm.FourierFeatures(),

@@ -3,6 +3,7 @@
 Estimators that behave like scikit-learn's, on a Rust core:
 
 - :class:`LSSVMClassifier`, :class:`LSSVMRegressor`: train and predict.
+- :class:`LSSVMSearchCV`: chooses kernel, parameters and C by leave-one-out errors.
 - :func:`load`: a model that was saved here or by the program ``lssvm``.
 - :class:`UnitNorm`, :class:`GaussianWindow`, :class:`FourierFeatures`: the
   transformations of the paper that the methods come from.
@@ -14,6 +15,7 @@ from ._dataset import load_dataset
 from ._estimators import LSSVMClassifier, LSSVMRegressor, load
 from ._lssvm import __version__
 from ._report import report
+from ._search import LSSVMSearchCV
 from ._transformers import FourierFeatures, GaussianWindow, UnitNorm
 
 __all__ = [
@@ -21,6 +23,7 @@ __all__ = [
     "GaussianWindow",
     "LSSVMClassifier",
     "LSSVMRegressor",
+    "LSSVMSearchCV",
     "UnitNorm",
     "__version__",
     "load",

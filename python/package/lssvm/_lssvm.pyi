@@ -77,6 +77,18 @@ def fit_kernel_matrix(
     weights: np.ndarray | None = None,
     progress: Any = None,
 ) -> tuple[np.ndarray, np.ndarray, Report]: ...
+def tune(
+    x: np.ndarray,
+    target: Any,
+    base: str,
+    *,
+    space: str | None = None,
+    weights: np.ndarray | None = None,
+    seconds: float | None = None,
+    rows: int | None = None,
+    one_standard_error: bool = False,
+    progress: Any = None,
+) -> str: ...
 def load_dataset(
     path: str,
     *,

@@ -26,6 +26,13 @@ class Progress:
             self._text, self._total = told
             self._text = self._text.split(" (")[0]
             return
+        if kind == "tried":
+            rows, error, done, self._total = told
+            if self._bar:
+                self._bar.total = self._total
+            self._text = f"{rows} rows"
+            self._show(float(done), f"best error {error:.4g}")
+            return
         if kind == "iteration":
             self._iteration, residual, error = told
             notes = []

@@ -1,0 +1,264 @@
+"""Choosing a model by leave-one-out errors, as an estimator."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from . import _lssvm
+from ._estimators import LSSVMClassifier, _dense
+from ._progress import Progress
+
+_SEARCHED = ("preprocess", "kernel", "gamma", "degree", "coef0", "c")
+
+
+def _chosen_has(method: str) -> Any:
+    return lambda self: hasattr(self.estimator or LSSVMClassifier(), method)
+
+
+class LSSVMSearchCV(MetaEstimatorMixin, BaseEstimator):
+    """Search for preprocessing, kernel, its parameters and C by leave-one-out errors.
+
+    Nothing is refitted for a leave-one-out error, and no rows are kept apart. All
+    candidates are tried on 1,000 rows at random, the better third of them on three times
+    as many, and so on (successive halving). The best is fitted on all rows.
+
+    Parameters
+    ----------
+    estimator : LSSVMClassifier or LSSVMRegressor, default=None
+        What is fitted in the end, and the settings that are not searched
+        (``class_weight``, ``memory``, ``n_jobs``, ...); a classifier by default.
+    space : dict of lists, default=None
+        ``preprocess``, ``kernels``, ``gamma`` (multiples of "scale"), ``degree`` and
+        ``c``; by default what is worth trying.
+    time : float, default=None
+        Most seconds of the search.
+    max_rows : int, default=None
+        Most rows of the last round; 15,000, or as many as fit in memory, by default.
+    one_standard_error : bool, default=False
+        Of settings that differ in C alone, take the smallest C whose error is within one
+        standard error of the best.
+    verbose : int, default=0
+        1 shows a progress bar.
+
+    Attributes
+    ----------
+    best_estimator_ : LSSVMClassifier or LSSVMRegressor
+        Fitted on all rows with the best settings.
+    best_params_ : dict
+        These settings.
+    best_score_ : float
+        Minus the leave-one-out error: share of wrong rows, or RMSE.
+    cv_results_ : dict of ndarray
+        ``rows``, ``error``, ``standard_error`` and ``seconds`` of every trial, and
+        ``params``.
+    n_features_in_ : int
+        Number of features.
+    classes_ : ndarray
+        The classes, for a classifier.
+
+    Examples
+    --------
+    >>> from lssvm import LSSVMSearchCV
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> search = LSSVMSearchCV().fit(X, y)
+    >>> search.best_score_ > -0.05
+    True
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        space: Any = None,
+        time: float | None = None,
+        max_rows: int | None = None,
+        one_standard_error: bool = False,
+        verbose: int = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.space = space
+        self.time = time
+        self.max_rows = max_rows
+        self.one_standard_error = one_standard_error
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LSSVMSearchCV:
+        """Search, and fit the best on all rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training rows.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Classes or values.
+        sample_weight : array-like of shape (n_samples,), default=None
+            What each row counts.
+
+        Returns
+        -------
+        self : object
+            Fitted estimator.
+        """
+        estimator = clone(self.estimator) if self.estimator is not None else LSSVMClassifier()
+        classifier = is_classifier(estimator)
+        rows, target = validate_data(
+            self,
+            X,
+            y,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            multi_output=not classifier,
+            y_numeric=not classifier,
+        )
+        if classifier:
+            check_classification_targets(target)
+            self.classes_, codes = np.unique(target, return_inverse=True)
+            if len(self.classes_) < 2:
+                raise ValueError(f"there is only 1 class in the data, {self.classes_[0]!r}")
+            estimator.classes_ = self.classes_
+            told: Any = ([str(name) for name in self.classes_], codes.astype(np.uint32))
+        else:
+            told = np.asarray(target, dtype=np.float64).reshape(len(target), -1)
+        weights = None
+        if sample_weight is not None:
+            weights = _check_sample_weight(sample_weight, rows, dtype=np.float64)
+        found = self._search(estimator, rows, told, weights)
+        best = _parameters(found["best"]["config"])
+        estimator = clone(estimator).set_params(**best)
+        self.best_estimator_ = estimator.fit(X, y, sample_weight=sample_weight)
+        self.best_params_ = best
+        unit = 100 if classifier else 1
+        self.best_score_ = -found["best"]["error"] / unit
+        trials = found["trials"]
+        self.cv_results_ = {
+            "rows": np.array([trial["rows"] for trial in trials]),
+            "error": np.array([_finite(trial["error"]) for trial in trials]) / unit,
+            "standard_error": np.array([trial["standard_error"] for trial in trials]) / unit,
+            "seconds": np.array([trial["seconds"] for trial in trials]),
+            "params": [_parameters(trial["config"]) for trial in trials],
+        }
+        if found["cut_short"]:
+            warnings.warn("the search was ended early: this is the best so far", stacklevel=2)
+        return self
+
+    def _search(self, estimator: Any, rows: Any, target: Any, weights: Any) -> dict[str, Any]:
+        config = estimator._config(rows.dtype)
+        for name in (*_SEARCHED, "method", "tolerance", "averages", "loo", "iterations"):
+            config.pop(name, None)
+        progress = Progress() if self.verbose else None
+        try:
+            found = _lssvm.tune(
+                _dense(rows),
+                target,
+                json.dumps(config),
+                space=None if self.space is None else json.dumps(self.space),
+                weights=weights,
+                seconds=self.time,
+                rows=self.max_rows,
+                one_standard_error=bool(self.one_standard_error),
+                progress=progress,
+            )
+        finally:
+            if progress:
+                progress.close()
+        return dict(json.loads(found))
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predict by the best estimator.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        y : ndarray
+            Classes or values.
+        """
+        check_is_fitted(self)
+        return self.best_estimator_.predict(X)
+
+    @available_if(_chosen_has("decision_function"))
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Scores by the best estimator.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        scores : ndarray
+            As :meth:`LSSVMClassifier.decision_function`.
+        """
+        check_is_fitted(self)
+        return self.best_estimator_.decision_function(X)
+
+    @available_if(_chosen_has("predict_proba"))
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities by the best estimator.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        p : ndarray of shape (n_samples, n_classes)
+            They sum to 1.
+        """
+        check_is_fitted(self)
+        return self.best_estimator_.predict_proba(X)
+
+    def score(self, X: Any, y: Any) -> float:
+        """Accuracy, or R², of the best estimator.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+        y : array-like
+            What should be predicted.
+
+        Returns
+        -------
+        score : float
+            As that of the estimator.
+        """
+        check_is_fitted(self)
+        return float(self.best_estimator_.score(X, y))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        chosen = (self.estimator or LSSVMClassifier()).__sklearn_tags__()
+        tags.estimator_type = chosen.estimator_type
+        tags.classifier_tags = chosen.classifier_tags
+        tags.regressor_tags = chosen.regressor_tags
+        tags.target_tags = chosen.target_tags
+        tags.input_tags = chosen.input_tags
+        return tags
+
+
+def _finite(error: float | None) -> float:
+    return float("inf") if error is None else error
+
+
+def _parameters(config: dict[str, Any]) -> dict[str, Any]:
+    """Settings of the core as parameters of an estimator."""
+    names = {"c": "C"}
+    given = {names.get(name, name): config[name] for name in _SEARCHED if config.get(name) is not None}
+    if given.get("preprocess") == "none":
+        given["preprocess"] = None
+    return given

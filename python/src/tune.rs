@@ -1,0 +1,89 @@
+//! Choosing a model.
+
+use lssvm::data::Dataset;
+use lssvm::linalg::Precision;
+use lssvm::solve::Flow;
+use lssvm::tune::{Outcome, Space, Trial, TuneLimits, TuneWatcher};
+use numpy::PyReadonlyArray1;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::array::{Number, Rows};
+use crate::fit::{Target, config};
+use crate::run::{Caller, beside};
+
+/// Searches for the settings with the least leave-one-out error; returns what was found,
+/// as JSON. `space`: JSON too, or what is worth trying.
+#[pyfunction]
+#[pyo3(signature = (x, target, base, *, space=None, weights=None, seconds=None, rows=None, one_standard_error=false, progress=None))]
+#[allow(clippy::too_many_arguments)]
+pub fn tune(
+    py: Python<'_>,
+    x: Rows<'_>,
+    target: Target<'_>,
+    base: &str,
+    space: Option<&str>,
+    weights: Option<PyReadonlyArray1<'_, f64>>,
+    seconds: Option<f64>,
+    rows: Option<usize>,
+    one_standard_error: bool,
+    progress: Option<Bound<'_, PyAny>>,
+) -> PyResult<String> {
+    let base = config(base)?;
+    let wrong = |e: serde_json::Error| PyValueError::new_err(format!("space: {e}"));
+    let space = match space {
+        Some(json) => serde_json::from_str(json).map_err(wrong)?,
+        None => Space::for_rows(base.image_shape),
+    };
+    let limits = TuneLimits {
+        seconds,
+        rows,
+        one_standard_error,
+    };
+    let weights = weights.map(|w| w.as_array().to_vec());
+    let labels = target.labels()?;
+    let progress = progress.as_ref();
+    let outcome = match base.precision.unwrap_or_default() {
+        Precision::F32 => {
+            let data = dataset::<f32>(&x, labels, weights);
+            let work = move |caller: &mut Caller| {
+                lssvm::tune::tune(data, &space, &base, limits, &mut Told(caller))
+            };
+            beside(py, progress, work)
+        }
+        Precision::F64 => {
+            let data = dataset::<f64>(&x, labels, weights);
+            let work = move |caller: &mut Caller| {
+                lssvm::tune::tune(data, &space, &base, limits, &mut Told(caller))
+            };
+            beside(py, progress, work)
+        }
+    };
+    let outcome: Outcome = outcome?;
+    serde_json::to_string(&outcome).map_err(|e| PyValueError::new_err(e.to_string()))
+}
+
+fn dataset<T: Number>(
+    x: &Rows<'_>,
+    labels: lssvm::data::Labels,
+    weights: Option<Vec<f64>>,
+) -> Dataset<T> {
+    let mut data = Dataset::new("X".as_ref(), x.to_matrix::<T>());
+    data.labels = Some(labels);
+    data.weights = weights;
+    data
+}
+
+/// Tells the caller of trials as of iterations.
+struct Told<'a>(&'a mut Caller);
+
+impl TuneWatcher for Told<'_> {
+    fn tried(&mut self, _: &Trial, best: &Trial, done: usize, of: usize) -> Flow {
+        self.0.tried(best.rows, best.error, done, of);
+        self.0.flow()
+    }
+
+    fn flow(&mut self) -> Flow {
+        self.0.flow()
+    }
+}

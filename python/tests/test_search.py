@@ -1,0 +1,51 @@
+"""Choosing a model."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import lssvm
+
+SPACE = {
+    "preprocess": ["none", "standardize"],
+    "kernels": ["linear", "rbf"],
+    "gamma": [0.3, 1.0],
+    "degree": [],
+    "c": [1.0, 100.0],
+}
+
+
+def test_a_classifier_is_chosen(digits):
+    X, y, X_test, y_test = digits
+    search = lssvm.LSSVMSearchCV(space=SPACE).fit(X, y)
+    assert len(search.cv_results_["error"]) == 12
+    assert search.best_score_ == -search.cv_results_["error"].min()
+    assert search.best_params_["kernel"] == "rbf"
+    assert search.score(X_test, y_test) > 0.9
+    np.testing.assert_allclose(search.predict_proba(X_test).sum(axis=1), 1)
+    # What it says of itself is what a fit with these settings says.
+    again = lssvm.LSSVMClassifier(leave_one_out=True, **search.best_params_).fit(X, y)
+    wrong = np.mean(again.classes_[again.loo_scores_.argmax(axis=1)] != y)
+    assert wrong == pytest.approx(-search.best_score_, abs=2 / len(y))
+
+
+def test_a_regressor_is_chosen():
+    X = np.random.default_rng(0).normal(size=(150, 3))
+    y = np.sin(2 * X[:, 0]) + X[:, 1]
+    search = lssvm.LSSVMSearchCV(lssvm.LSSVMRegressor(precision="f64"), space=SPACE)
+    search.fit(X, y, sample_weight=np.ones(150))
+    assert search.best_params_["kernel"] == "rbf"
+    assert not hasattr(search, "predict_proba")
+    assert search.score(X, y) > 0.9
+    assert clone(search).get_params()["space"] == SPACE
+
+
+def test_a_search_ends_in_time(digits):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(ValueError, match="more time"):
+            lssvm.LSSVMSearchCV(time=1e-9).fit(*digits[:2])
+    with pytest.raises(ValueError, match="space"):
+        lssvm.LSSVMSearchCV(space={"kernels": ["cubic"]}).fit(*digits[:2])
