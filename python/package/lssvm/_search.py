@@ -119,6 +119,8 @@ class LSSVMSearchCV(MetaEstimatorMixin, BaseEstimator):
             multi_output=not classifier,
             y_numeric=not classifier,
         )
+        if rows.shape[0] < 2:
+            raise ValueError("leaving one out needs at least 2 samples, and n_samples = 1")
         if classifier:
             check_classification_targets(target)
             self.classes_, codes = np.unique(target, return_inverse=True)

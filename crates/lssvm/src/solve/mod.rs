@@ -174,6 +174,10 @@ impl Plan {
                 format!("needs the method exact, and this is {}", self.method),
             ));
         }
+        if self.loo && rows < 2 {
+            let requirement = "there is nothing to learn from if one of one rows is left out";
+            return Err(Error::parameter("loo", true, requirement));
+        }
         if let Some(rank) = self.rank.filter(|r| !(1..=rows).contains(r)) {
             let requirement = format!("must be from 1 to {rows}, the number of training rows");
             return Err(Error::parameter("rank", rank, requirement));
