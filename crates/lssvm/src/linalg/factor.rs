@@ -49,7 +49,7 @@ impl<T: Scalar> Cholesky<T> {
     /// As [`Cholesky::new`], beginning with this jitter: what a matrix of the same kind
     /// needed saves the tries that would fail.
     pub fn with_jitter(mut a: Matrix<T>, jitter: f64) -> Result<Self> {
-        mirror_upper(&mut a);
+        mirror_upper(a.view_mut());
         Self::of_full(a, jitter, &mut |_| true)
     }
 
@@ -199,33 +199,33 @@ fn factor_in_panels<T: Scalar>(
 }
 
 /// Copies the upper triangle over the lower one.
-pub fn mirror_upper<T: Scalar>(a: &mut Matrix<T>) {
+pub fn mirror_upper<T: Scalar>(a: MatMut<'_, T>) {
     copy_triangle(a, |values, n, i, j| values[j * n + i] = values[i * n + j]);
 }
 
 /// Copies the lower triangle over the upper one.
-pub fn mirror_lower<T: Scalar>(a: &mut Matrix<T>) {
+pub fn mirror_lower<T: Scalar>(a: MatMut<'_, T>) {
     copy_triangle(a, |values, n, i, j| values[i * n + j] = values[j * n + i]);
 }
 
 /// Puts `A + jitter·I` back over a spoilt factor, from the lower triangle.
 fn restore_upper<T: Scalar>(a: &mut Matrix<T>, diagonal: &[T], jitter: f64) {
-    mirror_lower(a);
+    mirror_lower(a.view_mut());
     for (i, &d) in diagonal.iter().enumerate() {
         a.set(i, i, T::from_f64(d.to_f64() + jitter));
     }
 }
 
-/// Calls `copy(values, n, i, j)` for all `i < j`, in squares that stay in cache.
-fn copy_triangle<T: Scalar>(a: &mut Matrix<T>, copy: impl Fn(&mut [T], usize, usize, usize)) {
+/// Calls `copy(values, stride, i, j)` for all `i < j`, in squares that stay in cache.
+fn copy_triangle<T: Scalar>(mut a: MatMut<'_, T>, copy: impl Fn(&mut [T], usize, usize, usize)) {
     const SQUARE: usize = 64;
-    let n = a.rows();
+    let (n, stride) = (a.rows(), a.stride());
     let values = a.values_mut();
     for top in (0..n).step_by(SQUARE) {
         for left in (top..n).step_by(SQUARE) {
             for i in top..(top + SQUARE).min(n) {
                 for j in left.max(i + 1)..(left + SQUARE).min(n) {
-                    copy(values, n, i, j);
+                    copy(values, stride, i, j);
                 }
             }
         }

@@ -8,23 +8,57 @@ pub use half::f16;
 use super::Scalar;
 use super::simd::{Arch, Job, Vector, dispatch};
 
-/// `to = from`, exactly.
-pub fn widen<T: Scalar>(from: &[f16], to: &mut [T]) {
+/// `to = scale · from`
+pub fn widen<T: Scalar>(from: &[f16], to: &mut [T], scale: T) {
     assert_eq!(from.len(), to.len());
-    dispatch(Widen { from, to });
+    dispatch(Widen { from, to, scale });
 }
 
 /// `to = from / scale`, rounded to the nearest.
 pub fn narrow<T: Scalar>(from: &[T], to: &mut [f16], scale: f64) {
     assert_eq!(from.len(), to.len());
-    for (to, from) in to.iter_mut().zip(from) {
-        *to = f16::from_f32((from.to_f64() / scale) as f32);
+    dispatch(Narrow {
+        from,
+        to,
+        factor: T::from_f64(1.0 / scale),
+    });
+}
+
+struct Narrow<'a, T> {
+    from: &'a [T],
+    to: &'a mut [f16],
+    factor: T,
+}
+
+impl<T: Scalar> Job for Narrow<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<A: Arch>(self) {
+        let lanes = T::Vector::<A>::LANES;
+        let whole = self.from.len() / lanes * lanes;
+        // SAFETY: this is `run`, for its own `A`, and the slices are `lanes` long.
+        unsafe {
+            let (zero, factor) = (
+                T::Vector::<A>::splat(T::ZERO),
+                T::Vector::<A>::splat(self.factor),
+            );
+            for start in (0..whole).step_by(lanes) {
+                let value = T::Vector::<A>::load(&self.from[start..start + lanes]);
+                zero.add_product(value, factor)
+                    .store_half(&mut self.to[start..start + lanes]);
+            }
+        }
+        for (to, from) in self.to[whole..].iter_mut().zip(&self.from[whole..]) {
+            *to = f16::from_f32((self.factor * *from).to_f64() as f32);
+        }
     }
 }
 
 struct Widen<'a, T> {
     from: &'a [f16],
     to: &'a mut [T],
+    scale: T,
 }
 
 impl<T: Scalar> Job for Widen<'_, T> {
@@ -34,15 +68,20 @@ impl<T: Scalar> Job for Widen<'_, T> {
     fn run<A: Arch>(self) {
         let lanes = T::Vector::<A>::LANES;
         let whole = self.from.len() / lanes * lanes;
-        for start in (0..whole).step_by(lanes) {
-            // SAFETY: this is `run`, for its own `A`, and the slices are `lanes` long.
-            unsafe {
-                T::Vector::<A>::load_half(&self.from[start..start + lanes])
+        // SAFETY: this is `run`, for its own `A`, and the slices are `lanes` long.
+        unsafe {
+            let (zero, scale) = (
+                T::Vector::<A>::splat(T::ZERO),
+                T::Vector::<A>::splat(self.scale),
+            );
+            for start in (0..whole).step_by(lanes) {
+                let value = T::Vector::<A>::load_half(&self.from[start..start + lanes]);
+                zero.add_product(value, scale)
                     .store(&mut self.to[start..start + lanes]);
             }
         }
         for (to, from) in self.to[whole..].iter_mut().zip(&self.from[whole..]) {
-            *to = T::from_f64(from.to_f64());
+            *to = self.scale * T::from_f64(from.to_f64());
         }
     }
 }
@@ -59,8 +98,8 @@ mod tests {
         for from in [&all[..], &all[..1], &all[..19], &[]] {
             let mut single = vec![0f32; from.len()];
             let mut double = vec![0f64; from.len()];
-            widen(from, &mut single);
-            widen(from, &mut double);
+            widen(from, &mut single, 1.0);
+            widen(from, &mut double, 1.0);
             for (i, v) in from.iter().enumerate() {
                 assert_eq!(single[i], v.to_f32());
                 assert_eq!(double[i], v.to_f64());

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::Scalar;
+use super::{Scalar, huge};
 
 /// A row-major matrix that owns its values or shares them with a mapped file.
 ///
@@ -28,7 +28,7 @@ enum Values<T> {
 impl<T: Scalar> Matrix<T> {
     /// A matrix of zeros.
     pub fn zeros(rows: usize, cols: usize) -> Self {
-        Self::from_vec(rows, cols, vec![T::ZERO; rows * cols])
+        Self::from_vec(rows, cols, huge::zeros(rows * cols))
     }
 
     /// Takes `rows * cols` values, row after row.
@@ -72,7 +72,7 @@ impl<T: Scalar> Matrix<T> {
 
     /// Fills a matrix from its indices.
     pub fn from_fn(rows: usize, cols: usize, mut f: impl FnMut(usize, usize) -> T) -> Self {
-        let mut values = Vec::with_capacity(rows * cols);
+        let mut values = huge::with_capacity(rows * cols);
         for i in 0..rows {
             values.extend((0..cols).map(|j| f(i, j)));
         }
@@ -142,7 +142,7 @@ impl<T: Scalar> Matrix<T> {
 
     /// The rows with these indices, copied in this order.
     pub fn select_rows(&self, indices: &[usize]) -> Self {
-        let mut values = Vec::with_capacity(indices.len() * self.cols);
+        let mut values = huge::with_capacity(indices.len() * self.cols);
         for &i in indices {
             values.extend_from_slice(self.row(i));
         }

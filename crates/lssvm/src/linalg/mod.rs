@@ -12,6 +12,7 @@ pub mod dense;
 pub mod factor;
 pub mod gram;
 pub mod half;
+pub mod huge;
 mod matrix;
 mod scalar;
 pub mod simd;

@@ -44,6 +44,9 @@ pub trait Vector<T>: Copy {
     unsafe fn load_half(values: &[f16]) -> Self;
     /// Writes the first `LANES` values of the slice, which must have as many.
     unsafe fn store(self, values: &mut [T]);
+    /// Writes the first `LANES` values of the slice, rounded to the nearest; it must
+    /// have as many.
+    unsafe fn store_half(self, values: &mut [f16]);
     /// `self + a · b`
     unsafe fn add_product(self, a: Self, b: Self) -> Self;
     /// `self + |a − b|`
@@ -181,6 +184,12 @@ impl<T: Scalar> Vector<T> for Few<T> {
         values[..4].copy_from_slice(&self.0);
     }
     #[inline(always)]
+    unsafe fn store_half(self, values: &mut [f16]) {
+        for (out, v) in values.iter_mut().zip(self.0) {
+            *out = f16::from_f32(v.to_f64() as f32);
+        }
+    }
+    #[inline(always)]
     unsafe fn add_product(self, a: Self, b: Self) -> Self {
         Few(std::array::from_fn(|l| self.0[l] + a.0[l] * b.0[l]))
     }
@@ -230,6 +239,33 @@ mod x86 {
     }
 
     #[inline(always)]
+    unsafe fn f32x16_to_half(p: *mut f16, v: __m512) {
+        // SAFETY: the caller has the instruction set, and as many values.
+        unsafe { _mm256_storeu_si256(p.cast(), _mm512_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(v)) }
+    }
+
+    #[inline(always)]
+    unsafe fn f64x8_to_half(p: *mut f16, v: __m512d) {
+        // SAFETY: the caller has the instruction set, and as many values.
+        unsafe { f32x8_to_half(p, _mm512_cvtpd_ps(v)) }
+    }
+
+    #[inline(always)]
+    unsafe fn f32x8_to_half(p: *mut f16, v: __m256) {
+        // SAFETY: the caller has the instruction set, and as many values.
+        unsafe { _mm_storeu_si128(p.cast(), _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(v)) }
+    }
+
+    #[inline(always)]
+    unsafe fn f64x4_to_half(p: *mut f16, v: __m256d) {
+        // SAFETY: the caller has the instruction set, and as many values.
+        unsafe {
+            let half = _mm_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(_mm256_cvtpd_ps(v));
+            _mm_storel_epi64(p.cast(), half);
+        }
+    }
+
+    #[inline(always)]
     unsafe fn sum_f32x8(v: __m256) -> f32 {
         // SAFETY: the caller has the instruction set.
         unsafe {
@@ -251,7 +287,7 @@ mod x86 {
     macro_rules! vector {
         ($name:ident, $t:ident, $register:ident, $lanes:literal,
          $splat:ident, $load:ident, $store:ident, $fma:ident, $sub:ident, $add:ident, $abs:expr,
-         $load_half:ident, $sum:ident) => {
+         $load_half:ident, $store_half:ident, $sum:ident) => {
             #[derive(Debug, Clone, Copy)]
             pub struct $name($register);
 
@@ -280,6 +316,12 @@ mod x86 {
                     debug_assert!(values.len() >= $lanes);
                     // SAFETY: the slice has enough values, says the caller.
                     unsafe { $store(values.as_mut_ptr(), self.0) }
+                }
+                #[inline(always)]
+                unsafe fn store_half(self, values: &mut [f16]) {
+                    debug_assert!(values.len() >= $lanes);
+                    // SAFETY: the slice has enough values, says the caller.
+                    unsafe { $store_half(values.as_mut_ptr(), self.0) }
                 }
                 #[inline(always)]
                 unsafe fn add_product(self, a: Self, b: Self) -> Self {
@@ -313,6 +355,7 @@ mod x86 {
         _mm512_add_ps,
         |v| _mm512_abs_ps(v),
         half_to_f32x16,
+        f32x16_to_half,
         _mm512_reduce_add_ps
     );
     vector!(
@@ -328,6 +371,7 @@ mod x86 {
         _mm512_add_pd,
         |v| _mm512_abs_pd(v),
         half_to_f64x8,
+        f64x8_to_half,
         _mm512_reduce_add_pd
     );
     vector!(
@@ -343,6 +387,7 @@ mod x86 {
         _mm256_add_ps,
         |v| _mm256_andnot_ps(_mm256_set1_ps(-0.0), v),
         half_to_f32x8,
+        f32x8_to_half,
         sum_f32x8
     );
     vector!(
@@ -358,6 +403,7 @@ mod x86 {
         _mm256_add_pd,
         |v| _mm256_andnot_pd(_mm256_set1_pd(-0.0), v),
         half_to_f64x4,
+        f64x4_to_half,
         sum_f64x4
     );
 }

@@ -73,10 +73,21 @@ pub fn add_product_of_transposed<T: Scalar>(
     s: MatRef<'_, T>,
     q_t: MatRef<'_, T>,
 ) {
+    add_product_and_fetch(out, s, q_t, Ahead::NOTHING);
+}
+
+/// The same; `ahead` is fetched into the cache meanwhile, line by line, so that memory
+/// is never idle.
+pub fn add_product_and_fetch<T: Scalar>(
+    out: MatMut<'_, T>,
+    s: MatRef<'_, T>,
+    q_t: MatRef<'_, T>,
+    ahead: Ahead,
+) {
     assert_eq!(s.cols(), q_t.cols());
     assert_eq!(out.rows(), s.rows());
     assert_eq!(out.cols(), q_t.rows());
-    dispatch(Rows { out, s, q_t });
+    dispatch(Rows { out, s, q_t, ahead });
 }
 
 /// `alpha · qᵀ`
@@ -100,7 +111,6 @@ pub fn transposed_product<T: Scalar>(s: MatRef<'_, T>, r: MatRef<'_, T>) -> Matr
                 s: s.row_range(start, end),
                 r: r.row_range(start, end),
                 sweep: SWEEP_ROWS,
-                ahead: Ahead::NOTHING,
             });
             sums
         })
@@ -132,24 +142,20 @@ impl Ahead {
         }
     }
 
-    /// Asks for part `part` of `parts`.
+    /// The part of it that belongs to units `first..last` of `all`.
     #[inline(always)]
-    fn fetch(self, part: usize, parts: usize) {
+    fn part(self, first: usize, last: usize, all: usize) -> Self {
         let lines = self.bytes / LINE;
-        for line in part * lines / parts..(part + 1) * lines / parts {
-            prefetch(self.start.wrapping_add(line * LINE));
+        let (first, last) = (first * lines / all, last * lines / all);
+        Self {
+            start: self.start.wrapping_add(first * LINE),
+            bytes: (last - first) * LINE,
         }
     }
 }
 
-/// `sumsᵀ += sᵀ · r` on this thread; `sums` is k × j. For `s` that is in the cache;
-/// `ahead` is fetched into it meanwhile.
-pub fn add_transposed_product<T: Scalar>(
-    sums: &mut [T],
-    s: MatRef<'_, T>,
-    r: MatRef<'_, T>,
-    ahead: Ahead,
-) {
+/// `sumsᵀ += sᵀ · r` on this thread; `sums` is k × j. For `s` that is in the cache.
+pub fn add_transposed_product<T: Scalar>(sums: &mut [T], s: MatRef<'_, T>, r: MatRef<'_, T>) {
     assert_eq!(s.rows(), r.rows());
     assert_eq!(sums.len(), s.cols() * r.cols());
     dispatch(Columns {
@@ -157,7 +163,6 @@ pub fn add_transposed_product<T: Scalar>(
         s,
         r,
         sweep: SWEEP_CACHED_ROWS,
-        ahead,
     });
 }
 
@@ -231,6 +236,7 @@ struct Rows<'a, T> {
     out: MatMut<'a, T>,
     s: MatRef<'a, T>,
     q_t: MatRef<'a, T>,
+    ahead: Ahead,
 }
 
 impl<T: Scalar> Job for Rows<'_, T> {
@@ -244,6 +250,11 @@ impl<T: Scalar> Job for Rows<'_, T> {
             let mut i = 0;
             while i < n {
                 let rows = if i + DOT_ROWS <= n { DOT_ROWS } else { 1 };
+                // Fetched with the first group of columns, in the first pass over the rows.
+                let mut ahead = match left {
+                    0 => self.ahead.part(i, i + rows, n),
+                    _ => Ahead::NOTHING,
+                };
                 // All groups of columns while these rows are in the cache.
                 for (first, last) in groups::<A>(k, DOT_ROWS) {
                     with_group!(last - first, G => {
@@ -251,17 +262,18 @@ impl<T: Scalar> Job for Rows<'_, T> {
                         if rows == DOT_ROWS {
                             let s = std::array::from_fn(|r| &self.s.row(i + r)[left..right]);
                             // SAFETY: this is `run`, for its own `A`.
-                            let sums = unsafe { dots::<T, A, DOT_ROWS, G>(s, q) };
+                            let sums = unsafe { dots::<T, A, DOT_ROWS, G>(s, q, ahead) };
                             for (r, sums) in sums.iter().enumerate() {
                                 add_to(&mut self.out.row_mut(i + r)[first..last], sums);
                             }
                         } else {
                             let s = [&self.s.row(i)[left..right]];
                             // SAFETY: this is `run`, for its own `A`.
-                            let [sums] = unsafe { dots::<T, A, 1, G>(s, q) };
+                            let [sums] = unsafe { dots::<T, A, 1, G>(s, q, ahead) };
                             add_to(&mut self.out.row_mut(i)[first..last], &sums);
                         }
                     });
+                    ahead = Ahead::NOTHING;
                 }
                 i += rows;
             }
@@ -276,7 +288,8 @@ fn add_to<T: Scalar>(out: &mut [T], sums: &[T]) {
     }
 }
 
-/// All dot products of `R` rows with `G` rows of the same length.
+/// All dot products of `R` rows with `G` rows of the same length; `ahead` is fetched
+/// meanwhile.
 ///
 /// # Safety
 /// As [`Vector`].
@@ -284,6 +297,7 @@ fn add_to<T: Scalar>(out: &mut [T], sums: &[T]) {
 unsafe fn dots<T: Scalar, A: Arch, const R: usize, const G: usize>(
     s: [&[T]; R],
     q: [&[T]; G],
+    ahead: Ahead,
 ) -> [[T; G]; R] {
     let lanes = T::Vector::<A>::LANES;
     let length = q[0].len();
@@ -292,7 +306,13 @@ unsafe fn dots<T: Scalar, A: Arch, const R: usize, const G: usize>(
     // SAFETY: the slices are `lanes` long; the caller has the instruction set.
     unsafe {
         let mut sums = [[T::Vector::<A>::splat(T::ZERO); G]; R];
+        let lines = (ahead.bytes / LINE).div_ceil(length / lanes + 1);
+        let mut line = ahead.start;
         for c in (0..whole).step_by(lanes) {
+            for _ in 0..lines {
+                prefetch(line);
+                line = line.wrapping_add(LINE);
+            }
             let mut s_now = [T::Vector::<A>::splat(T::ZERO); R];
             for r in 0..R {
                 s_now[r] = T::Vector::<A>::load(s[r].get_unchecked(c..c + lanes));
@@ -325,7 +345,6 @@ struct Columns<'a, T> {
     r: MatRef<'a, T>,
     /// Rows swept together.
     sweep: usize,
-    ahead: Ahead,
 }
 
 impl<T: Scalar> Job for Columns<'_, T> {
@@ -340,9 +359,6 @@ impl<T: Scalar> Job for Columns<'_, T> {
             let r = self.r.row_range(top, (top + self.sweep).min(n));
             let mut left = 0;
             while left + width <= j {
-                if top == 0 {
-                    self.ahead.fetch(left / width, j / width);
-                }
                 for (first, last) in groups::<A>(k, SWEEP_REGISTERS) {
                     with_group!(last - first, G => {
                         // SAFETY: this is `run`, for its own `A`.

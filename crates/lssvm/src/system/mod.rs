@@ -209,10 +209,7 @@ impl<T: Scalar> System<T> {
     pub fn tiles(&self, progress: &mut dyn FnMut(f64) -> bool) -> Result<Vec<Matrix<T>>> {
         match self.store.as_ref().and_then(Store::copy_tiles) {
             Some(tiles) => Ok(tiles),
-            None => {
-                let store = Store::new(&self.kernel, &self.samples, Format::Full, progress)?;
-                Ok(store.into_tiles().unwrap_or_default())
-            }
+            None => store::compute_tiles(&self.kernel, &self.samples, progress),
         }
     }
 
@@ -333,7 +330,7 @@ impl<T: Scalar> System<T> {
         let diagonal = out.values_mut().iter_mut().step_by(n + 1);
         let pairs = diagonal.zip(&self.lambdas);
         pairs.for_each(|(v, &lambda)| *v += T::from_f64(lambda));
-        mirror_lower(&mut out);
+        mirror_lower(out.view_mut());
         Ok(out)
     }
 

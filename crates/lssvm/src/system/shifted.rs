@@ -134,10 +134,10 @@ impl<T: Scalar> System<T> {
                 panels((row, column), &mut scratch, &mut |top, panel, ahead| {
                     let bottom = top + panel.rows();
                     let here = MatMut::new(panel.rows(), k, &mut own[top * k..bottom * k]);
-                    skinny::add_product_of_transposed(here, panel, v_t);
+                    skinny::add_product_and_fetch(here, panel, v_t, ahead);
                     if row != column {
                         let v = v.row_range(rows.start + top, rows.start + bottom);
-                        skinny::add_transposed_product(&mut mirrored, panel, v, ahead);
+                        skinny::add_transposed_product(&mut mirrored, panel, v);
                     }
                 });
                 add(&mut out.values_mut()[rows.start * k..], &own);
@@ -167,10 +167,10 @@ impl<T: Scalar> System<T> {
                         let place = rows.start - within.start..rows.end - within.start;
                         if other >= tile {
                             let change = negative.view().col_range(place.start, place.end);
-                            self.panels((other, tile), scratch, &mut |top, panel, _| {
+                            self.panels((other, tile), scratch, &mut |top, panel, ahead| {
                                 let r = &mut r[top * k..(top + panel.rows()) * k];
                                 let r = MatMut::new(panel.rows(), k, r);
-                                skinny::add_product_of_transposed(r, panel, change);
+                                skinny::add_product_and_fetch(r, panel, change, ahead);
                             });
                         } else {
                             sums.clear();
@@ -178,7 +178,7 @@ impl<T: Scalar> System<T> {
                             self.panels((tile, other), scratch, &mut |top, panel, _| {
                                 let start = place.start + top;
                                 let change = change.row_range(start, start + panel.rows());
-                                skinny::add_transposed_product(sums, panel, change, Ahead::NOTHING);
+                                skinny::add_transposed_product(sums, panel, change);
                             });
                             let width = r.len() / k;
                             for (i, r) in r.chunks_exact_mut(k).enumerate() {

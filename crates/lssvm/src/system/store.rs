@@ -12,6 +12,8 @@
 //! In half precision the values are divided by the largest of the diagonal, which
 //! bounds them all for a positive kernel, so that none overflows.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +21,7 @@ use crate::kernel::{FillBlock, Kernel, Samples};
 use crate::linalg::factor::mirror_lower;
 use crate::linalg::half::{self, f16};
 use crate::linalg::skinny::Ahead;
-use crate::linalg::{MatRef, Matrix, Scalar};
+use crate::linalg::{MatMut, MatRef, Matrix, Scalar, huge};
 use crate::{Error, Result};
 
 /// Rows of a tile: large enough for the speed of the matrix product, small
@@ -35,6 +37,9 @@ pub(super) const PANEL: usize = 64;
 /// written to stay in the first-level cache.
 const MIRRORED_ROWS: usize = 32;
 
+/// Rows of a tile that are computed at once.
+const FILLED_ROWS: usize = TILE;
+
 /// Tiles a thread computes between two looks at the clock.
 const TILES_PER_TURN: usize = 16;
 
@@ -48,17 +53,17 @@ pub enum Format {
     Half,
 }
 
-/// The lower half of Ω.
+/// The lower half of Ω: its tiles one after the other in memory, row after row.
 #[derive(Debug)]
 pub struct Store<T: Scalar> {
-    tiles: Tiles<T>,
+    values: Values<T>,
     n: usize,
 }
 
 #[derive(Debug)]
-enum Tiles<T: Scalar> {
-    Full(Vec<Matrix<T>>),
-    Half { tiles: Vec<Vec<f16>>, scale: T },
+enum Values<T: Scalar> {
+    Full(Vec<T>),
+    Half { values: Vec<f16>, scale: T },
 }
 
 impl<T: Scalar> Store<T> {
@@ -70,42 +75,49 @@ impl<T: Scalar> Store<T> {
         format: Format,
         progress: &mut dyn FnMut(f64) -> bool,
     ) -> Result<Self> {
-        let tiles = match format {
-            Format::Full => Tiles::Full(compute(kernel, samples, |tile| tile, progress)?),
+        let n = samples.len();
+        let values = match format {
+            Format::Full => {
+                let mut values = huge::zeros(values_before(n.div_ceil(TILE), 0, n));
+                each_tile(&mut values, n, progress, &|place, out: &mut [T]| {
+                    fill_tile(kernel, samples, place, out);
+                })?;
+                Values::Full(values)
+            }
             Format::Half => {
                 let scale = largest_of_diagonal(kernel, samples);
-                let halve = |tile: Matrix<T>| {
-                    let mut halved = vec![f16::ZERO; tile.values().len()];
-                    half::narrow(tile.values(), &mut halved, scale);
-                    halved
-                };
-                Tiles::Half {
-                    tiles: compute(kernel, samples, halve, progress)?,
+                let mut values = huge::zeros(values_before(n.div_ceil(TILE), 0, n));
+                each_tile(&mut values, n, progress, &|place, out: &mut [f16]| {
+                    let mut tile = vec![T::ZERO; out.len()];
+                    fill_tile(kernel, samples, place, &mut tile);
+                    half::narrow(&tile, out, scale);
+                })?;
+                Values::Half {
+                    values,
                     scale: T::from_f64(scale),
                 }
             }
         };
-        Ok(Self {
-            tiles,
-            n: samples.len(),
-        })
+        Ok(Self { values, n })
     }
 
     /// A matrix that was computed elsewhere; only its lower half is read.
     pub fn of_matrix(omega: &Matrix<T>) -> Self {
         let n = omega.rows();
         assert_eq!(n, omega.cols(), "a kernel matrix is square");
-        let side = n.div_ceil(TILE);
-        let places = (0..side).flat_map(|row| (0..=row).map(move |column| (row, column)));
-        let tile = |(row, column)| {
+        let mut values = huge::zeros(values_before(n.div_ceil(TILE), 0, n));
+        let copy = |(row, column), out: &mut [T]| {
             let (rows, columns) = (extent(row, n), extent(column, n));
-            Matrix::from_fn(rows.len(), columns.len(), |i, j| {
-                let (i, j) = (rows.start + i, columns.start + j);
-                omega.get(i.max(j), i.min(j))
-            })
+            for (i, out) in rows.zip(out.chunks_exact_mut(columns.len())) {
+                for (j, out) in columns.clone().zip(out) {
+                    *out = omega.get(i.max(j), i.min(j));
+                }
+            }
         };
+        // It cannot be interrupted, since nobody is asked.
+        let _ = each_tile(&mut values, n, &mut |_| true, &copy);
         Self {
-            tiles: Tiles::Full(places.map(tile).collect()),
+            values: Values::Full(values),
             n,
         }
     }
@@ -124,10 +136,7 @@ impl<T: Scalar> Store<T> {
 
     /// Bytes of a store for `n` rows.
     pub fn bytes(n: usize, format: Format) -> u64 {
-        let whole = (n / TILE) as u64;
-        let rest = (n % TILE) as u64;
-        let tile = TILE as u64;
-        let values = whole * (whole + 1) / 2 * tile * tile + rest * (whole * tile + rest);
+        let values = values_before(n.div_ceil(TILE), 0, n) as u64;
         values
             * match format {
                 Format::Full => size_of::<T>() as u64,
@@ -137,26 +146,29 @@ impl<T: Scalar> Store<T> {
 
     /// How the values are kept.
     pub fn format(&self) -> Format {
-        match self.tiles {
-            Tiles::Full(_) => Format::Full,
-            Tiles::Half { .. } => Format::Half,
+        match self.values {
+            Values::Full(_) => Format::Full,
+            Values::Half { .. } => Format::Half,
         }
     }
 
-    /// The tiles, row after row; none if they are in half precision.
-    pub fn into_tiles(self) -> Option<Vec<Matrix<T>>> {
-        match self.tiles {
-            Tiles::Full(tiles) => Some(tiles),
-            Tiles::Half { .. } => None,
-        }
-    }
-
-    /// Copies of the tiles; none if they are in half precision.
+    /// Copies of the tiles, row after row; none if they are in half precision.
     pub(super) fn copy_tiles(&self) -> Option<Vec<Matrix<T>>> {
-        match &self.tiles {
-            Tiles::Full(tiles) => Some(tiles.par_iter().map(Matrix::clone).collect()),
-            Tiles::Half { .. } => None,
-        }
+        let Values::Full(values) = &self.values else {
+            return None;
+        };
+        let copy = |(row, column)| {
+            let (rows, columns) = (extent(row, self.n).len(), extent(column, self.n).len());
+            let tile = &values[self.range(row, column)];
+            Matrix::from_vec(rows, columns, tile.to_vec())
+        };
+        Some(places(self.n).into_par_iter().map(copy).collect())
+    }
+
+    /// Where the values of a tile are.
+    fn range(&self, row: usize, column: usize) -> Range<usize> {
+        let start = values_before(row, column, self.n);
+        start..start + extent(row, self.n).len() * extent(column, self.n).len()
     }
 
     /// Shows tile (`row`, `column`) in panels of `height` rows, with the place of
@@ -170,25 +182,20 @@ impl<T: Scalar> Store<T> {
         show: &mut Show<'_, T>,
     ) {
         let (rows, columns) = (extent(row, self.n).len(), extent(column, self.n).len());
-        let place = place(row, column);
+        let start = self.range(row, column).start;
         for top in (0..rows).step_by(height) {
             let bottom = (top + height).min(rows);
-            match &self.tiles {
-                Tiles::Full(tiles) => {
-                    let here = tiles[place].values();
-                    let after = tiles.get(place + 1).map_or(&[][..], |t| t.values());
-                    let ahead = ahead(here, after, bottom * columns, height * columns);
-                    show(top, tiles[place].row_range(top, bottom), ahead);
+            let range = start + top * columns..start + bottom * columns;
+            match &self.values {
+                Values::Full(values) => {
+                    let ahead = ahead(values, &range);
+                    let panel = MatRef::new(bottom - top, columns, &values[range]);
+                    show(top, panel, ahead);
                 }
-                Tiles::Half { tiles, scale } => {
-                    let after = tiles.get(place + 1).map_or(&[][..], |t| t);
-                    let ahead = ahead(&tiles[place], after, bottom * columns, height * columns);
-                    let values = &tiles[place][top * columns..bottom * columns];
-                    scratch.resize(values.len(), T::ZERO);
-                    half::widen(values, scratch);
-                    if *scale != T::ONE {
-                        scratch.iter_mut().for_each(|v| *v *= *scale);
-                    }
+                Values::Half { values, scale } => {
+                    let ahead = ahead(values, &range);
+                    scratch.resize(range.len(), T::ZERO);
+                    half::widen(&values[range], scratch, *scale);
                     show(top, MatRef::new(bottom - top, columns, scratch), ahead);
                 }
             }
@@ -234,48 +241,97 @@ impl<T: Scalar> Store<T> {
 /// Is shown a few rows of a tile, the place of the first, and what will be read next.
 pub(super) type Show<'a, T> = dyn FnMut(usize, MatRef<'_, T>, Ahead) + 'a;
 
-/// `length` values from `start` on in a tile, or the first of the tile after it.
-fn ahead<V>(here: &[V], after: &[V], start: usize, length: usize) -> Ahead {
-    match here.get(start..) {
-        None | Some([]) => Ahead::of(&after[..length.min(after.len())]),
-        Some(rest) => Ahead::of(&rest[..length.min(rest.len())]),
-    }
+/// As many values as in this range, after it.
+fn ahead<V>(values: &[V], range: &Range<usize>) -> Ahead {
+    let end = (range.end + range.len()).min(values.len());
+    Ahead::of(&values[range.end..end])
 }
 
-/// Where tile (`row`, `column`) is in the list of tiles.
-fn place(row: usize, column: usize) -> usize {
-    row * (row + 1) / 2 + column
+/// The values of all tiles before tile (`row`, `column`); with one row more than there
+/// are, those of all tiles.
+fn values_before(row: usize, column: usize, n: usize) -> usize {
+    let whole = row.min(n / TILE);
+    let rest = if row > whole { n % TILE } else { 0 };
+    let rows_before = whole * (whole + 1) / 2 * TILE * TILE + rest * (whole * TILE + rest);
+    rows_before + column * TILE * extent(row, n).len()
 }
 
 /// Rows of Ω that tile row `index` covers.
-pub(super) fn extent(index: usize, n: usize) -> std::ops::Range<usize> {
-    index * TILE..((index + 1) * TILE).min(n)
+pub(super) fn extent(index: usize, n: usize) -> Range<usize> {
+    (index * TILE).min(n)..((index + 1) * TILE).min(n)
 }
 
-/// All tiles, each made into what will be kept of it.
-fn compute<T: Scalar, K: Send>(
+/// Row and column of all tiles, in their order.
+fn places(n: usize) -> Vec<(usize, usize)> {
+    let rows = 0..n.div_ceil(TILE);
+    rows.flat_map(|row| (0..=row).map(move |column| (row, column)))
+        .collect()
+}
+
+/// Gives each tile its place in memory, on the pool. `progress` as for [`Store::new`].
+fn each_tile<V: Send>(
+    values: &mut [V],
+    n: usize,
+    progress: &mut dyn FnMut(f64) -> bool,
+    make: &(dyn Fn((usize, usize), &mut [V]) + Sync),
+) -> Result<()> {
+    let places = places(n);
+    let mut rest = values;
+    let mut done = 0;
+    for turn in places.chunks(TILES_PER_TURN * rayon::current_num_threads()) {
+        let mut tiles = Vec::with_capacity(turn.len());
+        for &(row, column) in turn {
+            let size = extent(row, n).len() * extent(column, n).len();
+            let (tile, after) = rest.split_at_mut(size);
+            tiles.push(((row, column), tile));
+            rest = after;
+        }
+        tiles
+            .into_par_iter()
+            .for_each(|(place, tile)| make(place, tile));
+        done += turn.len();
+        if !progress(done as f64 / places.len() as f64) {
+            return Err(Error::Interrupted);
+        }
+    }
+    Ok(())
+}
+
+/// Computes a tile of Ω.
+fn fill_tile<T: Scalar>(
     kernel: &Kernel,
     samples: &Samples<T>,
-    keep: impl Fn(Matrix<T>) -> K + Sync,
-    progress: &mut dyn FnMut(f64) -> bool,
-) -> Result<Vec<K>> {
+    (row, column): (usize, usize),
+    out: &mut [T],
+) {
     let n = samples.len();
-    let places: Vec<(usize, usize)> = (0..n.div_ceil(TILE))
-        .flat_map(|row| (0..=row).map(move |column| (row, column)))
-        .collect();
+    let (rows, columns) = (extent(row, n), extent(column, n));
+    let z = samples.range(columns.start, columns.end);
+    let parts = out.chunks_mut(FILLED_ROWS * columns.len());
+    for (start, part) in rows.clone().step_by(FILLED_ROWS).zip(parts) {
+        let height = part.len() / columns.len();
+        let part = MatMut::new(height, columns.len(), part);
+        kernel.fill(part, samples.range(start, start + height), z);
+    }
+    if row == column {
+        // Rounding may differ between the two halves of a product.
+        mirror_lower(MatMut::new(rows.len(), columns.len(), out));
+    }
+}
+
+/// All tiles of Ω, row after row. `progress` as for [`Store::new`].
+pub(super) fn compute_tiles<T: Scalar>(
+    kernel: &Kernel,
+    samples: &Samples<T>,
+    progress: &mut dyn FnMut(f64) -> bool,
+) -> Result<Vec<Matrix<T>>> {
+    let (n, places) = (samples.len(), places(samples.len()));
     let mut tiles = Vec::with_capacity(places.len());
     for turn in places.chunks(TILES_PER_TURN * rayon::current_num_threads()) {
         tiles.par_extend(turn.par_iter().map(|&(row, column)| {
-            let (rows, columns) = (extent(row, n), extent(column, n));
-            let mut tile = Matrix::zeros(rows.len(), columns.len());
-            let x = samples.range(rows.start, rows.end);
-            let z = samples.range(columns.start, columns.end);
-            kernel.fill(tile.view_mut(), x, z);
-            if row == column {
-                // Rounding may differ between the two halves of a product.
-                mirror_lower(&mut tile);
-            }
-            keep(tile)
+            let mut tile = Matrix::zeros(extent(row, n).len(), extent(column, n).len());
+            fill_tile(kernel, samples, (row, column), tile.values_mut());
+            tile
         }));
         if !progress(tiles.len() as f64 / places.len() as f64) {
             return Err(Error::Interrupted);

@@ -263,6 +263,6 @@ fn factor_diagonal<T: Scalar>(tile: &mut Matrix<T>) -> bool {
     }
     // The upper triangle serves the solvers of `dense`; the lower one, which
     // faer has spoilt, makes the tiles together read as L.
-    mirror_upper(tile);
+    mirror_upper(tile.view_mut());
     true
 }
