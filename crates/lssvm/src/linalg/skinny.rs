@@ -507,6 +507,7 @@ mod tests {
                 out: out.view_mut(),
                 s: s.view(),
                 q_t: q_t.view(),
+                ahead: Ahead::of(s.values()),
             });
             out
         };
@@ -517,7 +518,6 @@ mod tests {
                 s: s.view(),
                 r: r.view(),
                 sweep: SWEEP_ROWS,
-                ahead: Ahead::of(s.values()),
             });
             Matrix::from_vec(11, 70, sums)
         };

@@ -17,24 +17,36 @@
 //! ρ is a part of the mean diagonal that U misses, and stands for what the tiles do
 //! not hold.
 //!
-//! Costs 2 N m² operations and some once, N (m + 1024) values of memory, and 4 N m
-//! operations a column in each iteration.
+//! Everything but WᵀW is made tile row by tile row. L and W are kept in half precision:
+//! P is then another matrix nearby, positive all the same, and that is all conjugate
+//! gradients ask. It halves the memory, so that beside Ω in 8 GB there is room for it.
+//!
+//! Costs 2 N m² + 2·1024 N m operations and some once, N (m + 512) values of 16 bits,
+//! and 4 N m operations a column in each iteration.
 
 use rayon::prelude::*;
 
 use super::{Phase, Work};
 use crate::linalg::factor::more_jitter;
-use crate::linalg::gram::{gram_bytes, gram_upper};
-use crate::linalg::{Cholesky, MatMut, Matrix, Output, Parallel, Scalar, skinny, sum_of_squares};
+use crate::linalg::half::HalfMatrix;
+use crate::linalg::skinny::transpose_scaled;
+use crate::linalg::{Cholesky, MatMut, MatRef, Matrix, Output, Parallel, Scalar, sum_of_squares};
 use crate::system::{System, TILE};
 use crate::{Result, random};
 
 /// The tiles' factors, W, and the factor of I + WᵀW.
 pub(super) struct Preconditioner<T: Scalar> {
-    /// Lᵀ of each tile, in the upper triangle.
-    tiles: Vec<Matrix<T>>,
-    w: Matrix<T>,
+    parts: Vec<Part>,
+    rank: usize,
     factor: Cholesky<T>,
+}
+
+/// The rows of a tile.
+struct Part {
+    /// Lᵀ, upper triangle.
+    triangle: HalfMatrix,
+    /// Rows of W.
+    w: HalfMatrix,
 }
 
 /// ρ, as a share of the mean diagonal that U misses. From 0.1 to 0.3 it makes no
@@ -48,7 +60,7 @@ const SPOILT_GROWTH: f64 = 30.0;
 
 /// Operations on U that a rank is worth, as a share of those of computing Ω's
 /// lower half; see docs/performance.md.
-const SETUP_SHARE: f64 = 0.4;
+const SETUP_SHARE: f64 = 0.25;
 
 /// Features that data have at least in that reckoning: products with Ω cost too.
 const FEWEST_FEATURES: usize = 500;
@@ -58,7 +70,8 @@ const LEAST_RANK: usize = 100;
 const LARGEST_RANK_SHARE: f64 = 0.25;
 
 /// The rank for a system of `n` rows with so many features: 2 N m² operations are
-/// four tenths of N² M.
+/// a quarter of N² M. All of MNIST to a residual of 10⁻³, in seconds after Ω was there:
+/// 51 with m = 1,500, 41 with 2,500.
 pub fn rank_for(n: usize, features: usize) -> usize {
     let features = features.max(FEWEST_FEATURES) as f64;
     let rank = (0.5 * SETUP_SHARE * n as f64 * features).sqrt();
@@ -69,100 +82,169 @@ pub fn rank_for(n: usize, features: usize) -> usize {
 impl<T: Scalar> Preconditioner<T> {
     pub(super) fn new(work: &mut Work<'_, T>, rank: usize, seed: u64) -> Result<Self> {
         let (system, n) = (work.system, work.system.n());
-        let (size, m) = (n as f64, rank as f64);
+        let (size, m, tile) = (n as f64, rank as f64, TILE.min(n) as f64);
         let rows = some_rows(n, rank, seed);
-        let flops = match system.kept() {
+        let phases = &mut *work.phases;
+        let diagonal = system.diagonal();
+        let columns = system.columns(rows.clone());
+        let computed = match system.kept() {
             Some(_) => 0.0,
             None => system.kernel_flops(size * m),
         };
-        let phases = &mut *work.phases;
-        let diagonal = system.diagonal();
-        let mut jitter = 0.0;
-        let mut u = loop {
-            let mut u = phases.time(Phase::Kernel, flops, || system.columns(&rows));
-            phases.time(Phase::Precondition, m.powi(3) / 3.0 + size * m * m, || {
-                let c = Cholesky::with_jitter(u.select_rows(&rows), jitter)?;
+        let (middle, mut jitter) = (columns.rows(&rows), 0.0);
+        let flops = computed + size * (m * m + 2.0 * tile * m + tile * tile / 3.0);
+        let parts = loop {
+            let parts = phases.time(Phase::Precondition, flops, || {
+                let c = Cholesky::with_jitter(middle.clone(), jitter)?;
                 jitter = SPOILT_GROWTH * c.jitter().max(m.sqrt() * T::EPSILON * c.mean_diagonal());
-                u.values_mut().par_chunks_mut(TILE * rank).for_each(|u| {
-                    let u = MatMut::new(u.len() / rank, rank, u);
-                    T::solve_upper_right(c.buffer(), u, Parallel::No);
-                });
-                Ok::<(), crate::Error>(())
+                let all = 0..system.tile_rows();
+                let part = |scratch: &mut Scratch<T>, place: usize| {
+                    let range = system.rows_of_tiles(&(place..place + 1));
+                    columns.tile_row(place, &mut scratch.u, &mut scratch.panel);
+                    let u = MatMut::new(range.len(), rank, &mut scratch.u);
+                    part(system, place, u, c.buffer(), &diagonal[range])
+                };
+                let parts = all.into_par_iter().map_init(Scratch::default, part);
+                parts.collect::<Result<Option<Vec<Part>>>>()
             })?;
-            if !is_spoilt(&u, &diagonal) {
-                break u;
+            if let Some(parts) = parts {
+                break parts;
             }
         };
-        let missed = (diagonal.iter().sum::<f64>() - sum_of_squares(u.values())) / size;
-        let floor = FLOOR * missed.max(0.0);
-        let flops = 2.0 * size * TILE.min(n) as f64 * m;
-        let tiles = phases.time(Phase::Precondition, flops, || {
-            let parts = u.values_mut().par_chunks_mut(TILE * rank).enumerate();
-            let tile = |(place, u)| factor_tile(system, place, u, floor);
-            parts.map(tile).collect::<Result<Vec<_>>>()
-        })?;
         let factor = phases.time(Phase::Precondition, size * m * m + m.powi(3) / 3.0, || {
-            let mut gram = Matrix::zeros(rank, rank);
-            gram_upper(gram.view_mut(), u.view());
-            let diagonal = gram.values_mut().iter_mut().step_by(rank + 1);
-            diagonal.for_each(|v| *v += T::ONE);
-            Cholesky::new(gram)
+            Cholesky::new(inner(&parts, rank))
         })?;
         Ok(Self {
-            tiles,
-            w: u,
+            parts,
+            rank,
             factor,
         })
     }
 
     /// m
     pub(super) fn rank(&self) -> usize {
-        self.w.cols()
+        self.rank
     }
 
     /// P⁻¹ R
     pub(super) fn apply(&self, r: &Matrix<T>) -> Matrix<T> {
+        let (k, rank) = (r.cols(), self.rank);
         let mut out = r.clone();
-        self.each_tile(&mut out, T::solve_upper_transposed);
-        let mut inner = skinny::transposed_product(self.w.view(), out.view());
+        // T and WᵀT, tile row by tile row; their sums in this order.
+        let sums: Vec<Vec<T>> = out
+            .values_mut()
+            .par_chunks_mut(TILE * k)
+            .zip(&self.parts)
+            .map_init(Vec::new, |scratch, (out, part)| {
+                let mut out = MatMut::new(out.len() / k, k, out);
+                let triangle = part.triangle.widen_upper(scratch);
+                T::solve_upper_transposed(triangle, out.reborrow(), Parallel::No);
+                let mut sums = vec![T::ZERO; k * rank];
+                part.w
+                    .add_transposed_product(&mut sums, out.as_ref(), scratch);
+                sums
+            })
+            .collect();
+        let mut inner = Matrix::from_fn(rank, k, |i, c| {
+            sums.iter().map(|sums| sums[c * rank + i]).sum()
+        });
         self.factor.solve(inner.view_mut());
-        skinny::add_product(out.view_mut(), self.w.view(), inner.view(), -T::ONE);
-        self.each_tile(&mut out, T::solve_upper);
+        let inner = transpose_scaled(inner.view(), -T::ONE);
+        out.values_mut()
+            .par_chunks_mut(TILE * k)
+            .zip(&self.parts)
+            .for_each_init(Vec::new, |scratch, (out, part)| {
+                let mut out = MatMut::new(out.len() / k, k, out);
+                part.w.add_product(out.reborrow(), inner.view(), scratch);
+                let triangle = part.triangle.widen_upper(scratch);
+                T::solve_upper(triangle, out, Parallel::No);
+            });
         out
     }
 
-    /// Solves with the triangle of each tile.
-    fn each_tile(
-        &self,
-        out: &mut Matrix<T>,
-        solve: impl Fn(crate::linalg::MatRef<'_, T>, MatMut<'_, T>, Parallel) + Sync,
-    ) {
-        let k = out.cols();
-        let parts = out.values_mut().par_chunks_mut(TILE * k).zip(&self.tiles);
-        parts.for_each(|(part, tile)| {
-            let part = MatMut::new(tile.rows(), k, part);
-            solve(tile.view(), part, Parallel::No);
-        });
-    }
-
-    /// Bytes of it.
+    /// Bytes of it, and of what it takes to make it.
     pub(super) fn bytes(n: usize, rank: usize) -> u64 {
-        // W and the tiles, and at one time C, a copy of it and the Gram matrix.
-        let (n, rank) = (n as u64, rank as u64);
-        let tile = n.min(TILE as u64);
-        let copies = gram_bytes::<T>(n as usize, rank as usize);
-        (n * rank + 3 * rank * rank + n * tile) * size_of::<T>() as u64 + copies
+        let (value, threads) = (size_of::<T>(), rayon::current_num_threads());
+        let tile = n.min(TILE);
+        let kept = size_of::<u16>() * n * (rank + tile.div_ceil(2) + 1);
+        // Ω[m, m] and its factor, or the sums of WᵀW of each thread.
+        let squares = value * rank * rank * (threads + 2).max(3);
+        let scratch = value * threads * (2 * tile * rank + 3 * tile * tile);
+        (kept + squares + scratch) as u64
     }
+}
+
+/// Memory of a thread: rows of U, and what reading them takes.
+struct Scratch<T> {
+    u: Vec<T>,
+    panel: Vec<T>,
+}
+
+impl<T> Default for Scratch<T> {
+    fn default() -> Self {
+        Self {
+            u: Vec::new(),
+            panel: Vec::new(),
+        }
+    }
+}
+
+/// What belongs to the rows of one tile, from Ω[these rows, m] and C; none if rounding
+/// has the upper hand.
+fn part<T: Scalar>(
+    system: &System<T>,
+    place: usize,
+    mut u: MatMut<'_, T>,
+    c: MatRef<'_, T>,
+    diagonal: &[f64],
+) -> Result<Option<Part>> {
+    T::solve_upper_right(c, u.reborrow(), Parallel::No);
+    let lengths = (0..u.rows()).map(|i| sum_of_squares(u.as_ref().row(i)));
+    let lengths: Vec<f64> = lengths.collect();
+    if is_spoilt(&lengths, diagonal) {
+        return Ok(None);
+    }
+    let missed = diagonal.iter().sum::<f64>() - lengths.iter().sum::<f64>();
+    let floor = FLOOR * missed.max(0.0) / diagonal.len() as f64;
+    let triangle = factor_tile(system, place, &mut u, floor)?;
+    Ok(Some(Part {
+        triangle: HalfMatrix::of_upper(triangle.view()),
+        w: HalfMatrix::new(u.as_ref()),
+    }))
+}
+
+/// I + WᵀW, upper triangle. Each thread sums a share of the parts; the shares are added
+/// in their order.
+fn inner<T: Scalar>(parts: &[Part], rank: usize) -> Matrix<T> {
+    let threads = rayon::current_num_threads().min(parts.len()).max(1);
+    let shares = (0..threads).into_par_iter().map(|t| {
+        let share = &parts[t * parts.len() / threads..(t + 1) * parts.len() / threads];
+        let mut sum = Matrix::<T>::zeros(rank, rank);
+        let mut scratch = Vec::new();
+        for part in share {
+            let w = part.w.widen(&mut scratch);
+            T::syrk_upper(sum.view_mut(), Output::Add, w, T::ONE, Parallel::No);
+        }
+        sum
+    });
+    let mut shares: Vec<Matrix<T>> = shares.collect();
+    let mut out = shares.swap_remove(0);
+    for share in shares {
+        let pairs = out.values_mut().iter_mut().zip(share.values());
+        pairs.for_each(|(out, &v)| *out += v);
+    }
+    let diagonal = out.values_mut().iter_mut().step_by(rank + 1);
+    diagonal.for_each(|v| *v += T::ONE);
+    out
 }
 
 /// Whether rounding has the upper hand in U: no row of it can be longer than Ω's diagonal
 /// allows. It is where rows repeat, so that C is singular and yet was factored.
-fn is_spoilt<T: Scalar>(u: &Matrix<T>, diagonal: &[f64]) -> bool {
-    let spoilt = |(i, &d): (usize, &f64)| {
-        let squares = sum_of_squares(u.row(i));
+fn is_spoilt(lengths: &[f64], diagonal: &[f64]) -> bool {
+    let spoilt = |(&squares, &d): (&f64, &f64)| {
         squares.is_nan() || squares > (1.0 + SPOILT) * d.max(0.0) + f64::MIN_POSITIVE
     };
-    diagonal.par_iter().enumerate().any(spoilt)
+    lengths.iter().zip(diagonal).any(spoilt)
 }
 
 /// So many of `n` rows, at random, in ascending order.
@@ -179,12 +261,11 @@ fn some_rows(n: usize, count: usize, seed: u64) -> Vec<usize> {
 fn factor_tile<T: Scalar>(
     system: &System<T>,
     place: usize,
-    u: &mut [T],
+    u: &mut MatMut<'_, T>,
     floor: f64,
 ) -> Result<Matrix<T>> {
     let mut tile = system.diagonal_tile(place);
     let n = tile.rows();
-    let mut u = MatMut::new(n, u.len() / n, u);
     let mut mean = 0.0;
     T::syrk_nt_upper(
         tile.view_mut(),

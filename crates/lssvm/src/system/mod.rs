@@ -26,7 +26,7 @@ pub use certificate::Certificate;
 pub use clusters::in_clusters;
 pub use cross::{Cross, add_scores};
 pub use store::{Format, Store, TILE};
-pub use strip::Strip;
+pub use strip::{Columns, Strip};
 
 use rayon::prelude::*;
 

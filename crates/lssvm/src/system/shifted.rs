@@ -16,15 +16,10 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::store::{PANEL, Show, TILE, extent};
+use super::store::{PANEL, Show, TILE, extent, fill_tile};
 use super::{Format, System};
-use crate::kernel::FillBlock;
 use crate::linalg::skinny::{self, Ahead};
 use crate::linalg::{MatMut, MatRef, Matrix, Scalar};
-
-/// Rows of a tile that is computed and forgotten; tall enough for the speed of
-/// the matrix product.
-const COMPUTED_ROWS: usize = 256;
 
 /// Parts of a product for each thread, so that all end together, and the fewest.
 const PARTS_PER_THREAD: usize = 4;
@@ -62,15 +57,11 @@ impl<T: Scalar> System<T> {
         show: &mut Show<'_, T>,
     ) {
         let (rows, columns) = (extent(row, self.n()), extent(column, self.n()));
-        let z = self.samples.range(columns.start, columns.end);
-        for top in rows.clone().step_by(COMPUTED_ROWS) {
-            let bottom = (top + COMPUTED_ROWS).min(rows.end);
-            scratch.resize((bottom - top) * columns.len(), T::ZERO);
-            let panel = MatMut::new(bottom - top, columns.len(), scratch);
-            let x = self.samples.range(top, bottom);
-            self.kernel.fill(panel, x, z);
-            let panel = MatRef::new(bottom - top, columns.len(), scratch);
-            show(top - rows.start, panel, Ahead::NOTHING);
+        scratch.resize(rows.len() * columns.len(), T::ZERO);
+        fill_tile(&self.kernel, &self.samples, (row, column), scratch);
+        for (place, panel) in scratch.chunks(PANEL * columns.len()).enumerate() {
+            let panel = MatRef::new(panel.len() / columns.len(), columns.len(), panel);
+            show(place * PANEL, panel, Ahead::NOTHING);
         }
     }
 
@@ -298,7 +289,8 @@ mod tests {
         system.subtract_columns(&mut r, &tiles, &change);
         let block = system.block_tiles(&tiles);
         let some: Vec<usize> = (0..n).step_by(3).collect();
-        let columns = system.columns(&some);
+        let all: Vec<usize> = (0..n).collect();
+        let columns = system.columns(some.clone()).rows(&all);
         for i in (0..n).step_by(41) {
             for c in 0..5 {
                 let plain: f64 = (0..n).map(|j| s(i, j) * v.get(j, c)).sum();

@@ -37,8 +37,10 @@ pub(super) const PANEL: usize = 64;
 /// written to stay in the first-level cache.
 const MIRRORED_ROWS: usize = 32;
 
-/// Rows of a tile that are computed at once.
-const FILLED_ROWS: usize = TILE;
+/// Columns of a tile that are computed at once, and mapped while they are in the cache: 282
+/// GFLOP/s, where the bare product of a whole tile reached 277 and a whole tile 265 (784
+/// features, f32, two threads).
+const FILLED_COLUMNS: usize = 256;
 
 /// Tiles a thread computes between two looks at the clock.
 const TILES_PER_TURN: usize = 16;
@@ -207,34 +209,45 @@ impl<T: Scalar> Store<T> {
     pub(super) fn copy_columns(&self, picks: &mut [(usize, usize)], out: &mut [T], width: usize) {
         picks.sort_unstable();
         let picks = &*picks;
+        out.par_chunks_mut(TILE * width)
+            .enumerate()
+            .for_each_init(Vec::new, |scratch, (row, out)| {
+                self.copy_tile_row(row, picks, out, width, scratch)
+            });
+    }
+
+    /// The same for one tile row, on this thread; the columns of Ω must ascend.
+    pub(super) fn copy_tile_row(
+        &self,
+        row: usize,
+        picks: &[(usize, usize)],
+        out: &mut [T],
+        width: usize,
+        scratch: &mut Vec<T>,
+    ) {
         let height = match self.format() {
             Format::Full => TILE,
             Format::Half => PANEL,
         };
-        out.par_chunks_mut(TILE * width).enumerate().for_each_init(
-            Vec::new,
-            |scratch, (row, out)| {
-                for column in 0..self.n.div_ceil(TILE) {
-                    let within = extent(column, self.n);
-                    let first = picks.partition_point(|p| p.0 < within.start);
-                    let end = picks.partition_point(|p| p.0 < within.end);
-                    let picks = Picks {
-                        picks: &picks[first..end],
-                        start: within.start,
-                        width,
-                    };
-                    if column <= row {
-                        self.panels((row, column), height, scratch, &mut |top, panel, _| {
-                            picks.copy(panel, &mut out[top * width..]);
-                        });
-                    } else {
-                        self.panels((column, row), height, scratch, &mut |top, panel, _| {
-                            picks.copy_mirrored(top, panel, out);
-                        });
-                    }
-                }
-            },
-        );
+        for column in 0..self.n.div_ceil(TILE) {
+            let within = extent(column, self.n);
+            let first = picks.partition_point(|p| p.0 < within.start);
+            let end = picks.partition_point(|p| p.0 < within.end);
+            let picks = Picks {
+                picks: &picks[first..end],
+                start: within.start,
+                width,
+            };
+            if column <= row {
+                self.panels((row, column), height, scratch, &mut |top, panel, _| {
+                    picks.copy(panel, &mut out[top * width..]);
+                });
+            } else {
+                self.panels((column, row), height, scratch, &mut |top, panel, _| {
+                    picks.copy_mirrored(top, panel, out);
+                });
+            }
+        }
     }
 }
 
@@ -298,7 +311,7 @@ fn each_tile<V: Send>(
 }
 
 /// Computes a tile of Ω.
-fn fill_tile<T: Scalar>(
+pub(super) fn fill_tile<T: Scalar>(
     kernel: &Kernel,
     samples: &Samples<T>,
     (row, column): (usize, usize),
@@ -306,12 +319,12 @@ fn fill_tile<T: Scalar>(
 ) {
     let n = samples.len();
     let (rows, columns) = (extent(row, n), extent(column, n));
-    let z = samples.range(columns.start, columns.end);
-    let parts = out.chunks_mut(FILLED_ROWS * columns.len());
-    for (start, part) in rows.clone().step_by(FILLED_ROWS).zip(parts) {
-        let height = part.len() / columns.len();
-        let part = MatMut::new(height, columns.len(), part);
-        kernel.fill(part, samples.range(start, start + height), z);
+    let x = samples.range(rows.start, rows.end);
+    for left in columns.clone().step_by(FILLED_COLUMNS) {
+        let right = (left + FILLED_COLUMNS).min(columns.end);
+        let out = &mut out[left - columns.start..];
+        let part = MatMut::strided(rows.len(), right - left, columns.len(), out);
+        kernel.fill(part, x, samples.range(left, right));
     }
     if row == column {
         // Rounding may differ between the two halves of a product.

@@ -35,9 +35,12 @@ pub(super) enum Kept {
 /// and tiles of each thread.
 pub(super) const BASE_BYTES: u64 = 100_000_000;
 
-/// If following needs a full product that is not in memory, it costs several
-/// iterations; then it is done this seldom unless the user chose otherwise.
-const SELDOM: usize = 10;
+/// If following needs kernel values that are not in memory, it is done so seldom, unless
+/// the user chose otherwise, that it takes about this share of the time.
+const FOLLOWING_SHARE: f64 = 0.15;
+
+/// What a product with Ω in memory costs, as a share of computing it.
+const PRODUCT_SHARE: f64 = 0.06;
 
 impl MemoryPlan {
     /// `plans`: the runs to be made one after the other, or side by side.
@@ -104,7 +107,10 @@ impl MemoryPlan {
                 if *stored {
                     bytes += needed;
                 } else if config.follow == 1 {
-                    follow_every = SELDOM;
+                    let steps = plans.iter().map(|plan| step_values(plan, n, kernel));
+                    let step = steps.fold(f64::INFINITY, f64::min);
+                    let values = rows(part) as f64 * n as f64;
+                    follow_every = (values / (FOLLOWING_SHARE * step)).ceil() as usize;
                 }
             }
         }
@@ -115,6 +121,18 @@ impl MemoryPlan {
             kernel,
             rank,
         })
+    }
+}
+
+/// What a step costs, in kernel values computed.
+fn step_values(plan: &Plan, n: usize, kept: Option<Format>) -> f64 {
+    let all = n as f64 * n as f64;
+    let share = if kept.is_some() { PRODUCT_SHARE } else { 1.0 };
+    match plan.method {
+        Method::Pcg => 0.5 * all * share,
+        Method::GaussSeidel => all * share,
+        // The Gram matrix costs as much again.
+        _ => 2.0 * n as f64 * plan.block_size as f64,
     }
 }
 
