@@ -236,6 +236,7 @@ pub fn options_for(options: ReadOptions, input: &Input) -> ReadOptions {
         n_features: Some(input.n_features),
         feature_names: input.feature_names.clone(),
         label_names: Some(input.label_names.clone()),
+        label_places: input.label_places.clone(),
         weights: options
             .weights
             .or_else(|| input.weight_name.clone().map(Column::Name)),

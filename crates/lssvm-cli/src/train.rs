@@ -116,6 +116,10 @@ fn load<T: Scalar>(settings: &TrainSettings) -> anyhow::Result<Data<T>> {
     let input = Input {
         n_features: train.n_features(),
         feature_names: train.feature_names.clone(),
+        label_places: match &train.labels {
+            Some(labels) => labels.column_places().to_vec(),
+            None => Vec::new(),
+        },
         index_base: train.index_base,
         ..Input::default()
     };

@@ -281,3 +281,30 @@ fn digits_are_explained_by_pictures() {
     assert!(page.contains("Why row 3 looks like"));
     assert!(page.matches("data:image/png").count() >= 7);
 }
+
+#[test]
+fn a_label_that_was_first_is_first_again() {
+    let folder = Folder::new();
+    let first = |range| -> String {
+        let rows = flowers(range);
+        let turned = rows.lines().skip(1).map(|line| {
+            let (rest, label) = line.rsplit_once(',').unwrap();
+            format!("{label},{rest}\n")
+        });
+        turned.collect()
+    };
+    folder.write("h.csv", first(0..150));
+    folder.write("new.csv", first(150..210));
+    folder.run("train h.csv --label 1 --model m");
+    folder.run("evaluate m new.csv --json e.json");
+    assert!(number(&folder.json("e.json"), "error_percent") < 10.0);
+    let chosen = folder.predictions("m new.csv --label 1");
+    assert_eq!(folder.predictions("m new.csv"), chosen);
+
+    // Several targets of a table without a header.
+    let curves = |range| curves(range).split_once('\n').unwrap().1.to_string();
+    folder.write("c.csv", curves(0..200));
+    folder.run("train c.csv --label 3,4 -c 1e4 --model values");
+    folder.run("evaluate values c.csv --json e.json");
+    assert!(number(&folder.json("e.json"), "r2") > 0.99);
+}

@@ -163,7 +163,8 @@ pub(super) fn matching_labels(
 }
 
 /// Which columns of a two-dimensional array are labels, counted from 0: those
-/// that are asked for, or the last if a model expects one column less.
+/// that are asked for, or where they were when a model was trained, or the last
+/// if a model expects one column less.
 fn label_columns<T: Scalar>(
     data: &Dataset<T>,
     options: &ReadOptions,
@@ -174,7 +175,8 @@ fn label_columns<T: Scalar>(
     }
     let Some(columns) = &options.labels else {
         let one_more = options.n_features.is_some_and(|n| n + 1 == cols);
-        return Ok(one_more.then(|| vec![cols - 1]));
+        let last = || one_more.then(|| vec![cols - 1]);
+        return Ok(options.known_labels(cols).or_else(last));
     };
     let found = columns.iter().map(|column| match column {
         Column::Index(_) => column.place(cols, &data.source),
@@ -197,7 +199,8 @@ fn take_columns<T: Scalar>(data: &mut Dataset<T>, columns: &[usize]) -> Result<(
         all.get(i, columns[j]).to_f64()
     });
     let features = Matrix::from_fn(all.rows(), kept.len(), |i, j| all.get(i, kept[j]));
-    data.labels = Some(Labels::from_values(labels)?.with_source(&data.source, vec![]));
+    let labels = Labels::from_values(labels)?.with_source(&data.source, vec![]);
+    data.labels = Some(labels.with_places(columns.iter().copied()));
     data.features = features;
     Ok(())
 }
@@ -288,12 +291,20 @@ pub(super) mod tests {
         };
         let data = read(&columns).unwrap().train;
         assert_eq!(data.features, Matrix::from_rows(&[[1.0, 3.0], [4.0, 6.0]]));
-        assert_eq!(data.labels.unwrap().values(1).unwrap().values(), [2.0, 5.0]);
+        let labels = data.labels.unwrap();
+        assert_eq!(labels.values(1).unwrap().values(), [2.0, 5.0]);
+        let data_places = labels.column_places().to_vec();
         let model = ReadOptions {
             n_features: Some(2),
             ..Default::default()
         };
         assert_eq!(read(&model).unwrap().train.features.cols(), 2);
+        let trained = ReadOptions {
+            label_places: data_places,
+            ..model
+        };
+        let data = read(&trained).unwrap().train;
+        assert_eq!(data.labels.unwrap().values(1).unwrap().values(), [2.0, 5.0]);
 
         std::fs::write(
             dir.path().join("y_train.npy"),

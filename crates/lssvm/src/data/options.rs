@@ -194,6 +194,11 @@ pub struct ReadOptions {
     /// with a header they are the labels if all are there and
     /// [`labels`](Self::labels) chooses no others.
     pub label_names: Option<Vec<String>>,
+    /// Where the labels were in the table that a model was trained with
+    /// ([`Labels::column_places`](super::Labels::column_places)). They are there again
+    /// in a table without names that has the features of the model and as many labels,
+    /// if [`labels`](Self::labels) chooses no others.
+    pub label_places: Vec<usize>,
     /// The index of the first feature in LIBSVM text, 0 or 1; if not given it
     /// is 0 if an index 0 occurs, else 1.
     pub index_base: Option<u32>,
@@ -221,6 +226,17 @@ impl ReadOptions {
             Some(base) if base > 1 => Err(Error::parameter("index-base", base, "must be 0 or 1")),
             _ => Ok(()),
         }
+    }
+
+    /// Which of so many columns have the labels that a model was trained with, counted
+    /// from 0; none if a table of this width is not like the one of the training.
+    pub(super) fn known_labels(&self, width: usize) -> Option<Vec<usize>> {
+        let labels = self.label_places.len();
+        if labels == 0 || self.n_features?.checked_add(labels)? != width {
+            return None;
+        }
+        let column = |place: &usize| place.checked_sub(1).filter(|&column| column < width);
+        self.label_places.iter().map(column).collect()
     }
 
     /// How many of `rows` rows are read.

@@ -68,6 +68,11 @@ pub struct Input {
     /// Names of the columns that held labels, so that they are not taken for
     /// features; may be empty.
     pub label_names: Vec<String>,
+    /// Where the labels were among the columns of the training file, counted from 1
+    /// without the column of weights: what a table without a header is read by. Empty
+    /// if the labels had a place of their own, and in files of earlier versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub label_places: Vec<usize>,
     /// Name of the column that held the weights of the rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight_name: Option<String>,

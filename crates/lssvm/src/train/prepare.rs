@@ -88,6 +88,7 @@ impl<T: Scalar> Prepared<T> {
             ))
         })?;
         let label_names = labels.column_names().to_vec();
+        let label_places = labels.column_places().to_vec();
         let targets = labels.resolve(config.task)?;
         let mut weights = row_weights(&data.train, &targets, config.class_weight.as_ref())?;
         let (outputs, mut targets) = encode(&targets, &label_names, &data.train.source)?;
@@ -128,6 +129,7 @@ impl<T: Scalar> Prepared<T> {
                 n_features: data.train.n_features(),
                 feature_names: data.train.feature_names.clone(),
                 label_names,
+                label_places,
                 weight_name: data.train.weight_name.clone(),
                 index_base: data.train.index_base,
                 image: image.map(|i| [i.channels, i.height, i.width]),

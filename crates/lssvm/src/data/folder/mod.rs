@@ -202,6 +202,10 @@ fn train_and_test<T: Scalar>(
     let options = ReadOptions {
         n_features: Some(parts.train.features.cols()),
         feature_names: parts.train.feature_names.clone(),
+        label_places: match &parts.train.labels {
+            Some(labels) => labels.column_places().to_vec(),
+            None => Vec::new(),
+        },
         index_base: parts.train.index_base.or(options.index_base),
         ..options.clone()
     };

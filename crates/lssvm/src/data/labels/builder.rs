@@ -93,6 +93,7 @@ impl Builder {
             no_number: self.no_number,
             source: None,
             column_names: Vec::new(),
+            column_places: Vec::new(),
             settled: false,
         }
     }

@@ -54,6 +54,7 @@ pub struct Labels {
     no_number: Option<(usize, String)>,
     source: Option<PathBuf>,
     column_names: Vec<String>,
+    column_places: Vec<usize>,
     /// The names are those of all classes, in their order.
     settled: bool,
 }
@@ -131,6 +132,7 @@ impl Labels {
             no_number: None,
             source: None,
             column_names: Vec::new(),
+            column_places: Vec::new(),
             settled: false,
         })
     }
@@ -164,6 +166,7 @@ impl Labels {
             values: None,
             source: None,
             column_names: Vec::new(),
+            column_places: Vec::new(),
             settled: true,
         })
     }
@@ -195,6 +198,18 @@ impl Labels {
     /// Names of the label columns; empty if the file has no header.
     pub fn column_names(&self) -> &[String] {
         &self.column_names
+    }
+
+    /// Where the label columns are in the table, counted from 1 without the column of
+    /// weights; empty if the labels have a place of their own.
+    pub fn column_places(&self) -> &[usize] {
+        &self.column_places
+    }
+
+    /// `columns`: counted from 0.
+    pub(super) fn with_places(mut self, columns: impl Iterator<Item = usize>) -> Self {
+        self.column_places = columns.map(|column| column + 1).collect();
+        self
     }
 
     pub(super) fn with_source(mut self, source: &Path, column_names: Vec<String>) -> Self {
@@ -379,6 +394,7 @@ impl Labels {
             no_number: None,
             source: self.source.clone(),
             column_names: self.column_names.clone(),
+            column_places: self.column_places.clone(),
             settled: self.settled,
         };
         if selected.values.is_none() && self.columns == 1 && !self.settled {

@@ -34,27 +34,28 @@ pub(super) fn roles(
     if let (Some(names), Some(features)) = (names, &options.feature_names) {
         return by_name(path, names, features, options);
     }
+    // A model's features with or without labels, and no weights beside them.
+    let most = |m: usize| m.saturating_add(options.label_places.len().max(1));
     let weights = match &options.weights {
-        // A model's features with or without a label, and no weights beside them.
-        Some(_)
-            if options
-                .n_features
-                .is_some_and(|m| width < m + 2 && names.is_none()) =>
-        {
-            None
-        }
+        Some(_) if names.is_none() && options.n_features.is_some_and(|m| width <= most(m)) => None,
         Some(column) => Some(place(path, width, names, column)?),
         None => None,
     };
-    let others = width - usize::from(weights.is_some());
-    let labels = if options.no_labels || options.n_features == Some(others) {
+    let others: Vec<usize> = (0..width)
+        .filter(|&column| Some(column) != weights)
+        .collect();
+    let labels = if options.no_labels || options.n_features == Some(others.len()) {
         Vec::new()
     } else if let Some(columns) = &options.labels {
         chosen(path, width, names, columns)?
     } else {
         let named = names.and_then(|names| names.iter().position(|name| is_label_name(name)));
-        let last = (0..width).rfind(|&column| Some(column) != weights);
-        named.or(last).into_iter().collect()
+        let known = options.known_labels(others.len());
+        match (named, known) {
+            (Some(column), _) => vec![column],
+            (None, Some(places)) => places.into_iter().map(|place| others[place]).collect(),
+            (None, None) => others.last().copied().into_iter().collect(),
+        }
     };
     refuse_both(path, &labels, weights)?;
     let features: Vec<usize> = (0..width)

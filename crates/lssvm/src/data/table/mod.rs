@@ -101,7 +101,13 @@ pub(super) fn parse<T: Scalar>(
     }
     if !roles.labels.is_empty() {
         let names = named(&roles.labels).unwrap_or_default();
-        data.labels = Some(labels.finish().with_source(path, names));
+        // Where they are if the weights are left out, as they may be next time.
+        let places = roles.labels.iter().map(|&column| {
+            let after = roles.weights.is_some_and(|weights| weights < column);
+            column - usize::from(after)
+        });
+        let labels = labels.finish().with_source(path, names);
+        data.labels = Some(labels.with_places(places));
     }
     Ok(data)
 }

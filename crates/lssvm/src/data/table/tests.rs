@@ -290,3 +290,65 @@ fn a_model_needs_no_weights() {
         assert_eq!(with(text, false).features.row(0), [1.0, 2.0], "{text}");
     }
 }
+
+#[test]
+fn labels_are_where_they_were_in_training() {
+    let model = |n_features, label_places: &[usize]| ReadOptions {
+        n_features: Some(n_features),
+        label_places: label_places.to_vec(),
+        ..Default::default()
+    };
+    let first = read_with("7,1,2\n8,3,4\n", &model(2, &[1])).unwrap();
+    assert_eq!(first.features, Matrix::from_rows(&[[1.0, 2.0], [3.0, 4.0]]));
+    assert_eq!(names(&first), ["7", "8"]);
+    let labels = first.labels.as_ref().unwrap();
+    assert_eq!(labels.column_places(), [1]);
+    assert_eq!(labels.select(&[1]).column_places(), [1]);
+
+    let two = read_with("7,1,8,2\n", &model(2, &[3, 1])).unwrap();
+    assert_eq!(two.features.row(0), [1.0, 2.0]);
+    assert_eq!(two.labels.unwrap().values(2).unwrap().row(0), [8.0, 7.0]);
+
+    // Another width, a choice, or a name comes first.
+    assert!(
+        read_with("1,2\n", &model(2, &[1]))
+            .unwrap()
+            .labels
+            .is_none()
+    );
+    let chosen = ReadOptions {
+        labels: Some(vec![Column::Index(3)]),
+        ..model(2, &[1])
+    };
+    assert_eq!(names(&read_with("1,2,7\n", &chosen).unwrap()), ["7"]);
+    let named = read_with("a,b,label\n1,2,7\n", &model(2, &[1])).unwrap();
+    assert_eq!(names(&named), ["7"]);
+    // Places that no table has, from a file that somebody else wrote.
+    for places in [vec![0], vec![4], vec![usize::MAX], vec![1, 1]] {
+        let _ = read_with("1,2,7\n", &model(2, &places));
+        let _ = read_with("1,2,7\n", &model(1, &places));
+    }
+}
+
+#[test]
+fn places_of_labels_do_not_count_the_weights() {
+    let weighted = ReadOptions {
+        labels: Some(vec![Column::Index(2)]),
+        weights: Some(Column::Index(1)),
+        ..Default::default()
+    };
+    let data = read_with("0.5,7,1,2\n0.5,8,3,4\n", &weighted).unwrap();
+    let places = data.labels.unwrap().column_places().to_vec();
+    assert_eq!(places, [1]);
+    let model = ReadOptions {
+        n_features: Some(2),
+        label_places: places,
+        ..Default::default()
+    };
+    assert_eq!(names(&read_with("7,1,2\n", &model).unwrap()), ["7"]);
+    let again = ReadOptions {
+        weights: Some(Column::Index(1)),
+        ..model
+    };
+    assert_eq!(names(&read_with("0.5,7,1,2\n", &again).unwrap()), ["7"]);
+}

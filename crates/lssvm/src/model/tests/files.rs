@@ -137,6 +137,7 @@ fn any_parts() -> impl Strategy<Value = ModelParts<f64>> {
                                 n_features: m,
                                 feature_names,
                                 label_names,
+                                label_places: vec![1, m + 2],
                                 weight_name: None,
                                 index_base,
                                 image: Some([1, m, 1]),
@@ -292,4 +293,16 @@ fn links_are_followed_and_devices_refused() {
     ));
     assert!(message(check_writable(Path::new("/dev/null"))).contains("is a device or a pipe"));
     assert!(message(AnyModel::load(Path::new("/dev/null"))).contains("is a device or a pipe"));
+}
+
+#[test]
+fn inputs_of_earlier_versions_are_understood() {
+    let old = json!({
+        "n_features": 3, "feature_names": null, "label_names": [], "index_base": null, "image": null
+    });
+    let expected = Input {
+        n_features: 3,
+        ..Input::default()
+    };
+    assert_eq!(serde_json::from_value::<Input>(old).unwrap(), expected);
 }
