@@ -2,7 +2,7 @@
 //! progress to standard error, files under a temporary name until complete.
 
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use console::style;
@@ -36,6 +36,39 @@ pub fn expect_json(path: Option<&Path>) -> anyhow::Result<()> {
         None => {}
     }
     Ok(())
+}
+
+/// Refuses two results in one file, of which the later would replace the earlier: each
+/// with the option that asks for it.
+pub fn expect_distinct(outputs: &[(&'static str, Option<&Path>)]) -> anyhow::Result<()> {
+    let files = outputs.iter().filter_map(|&(option, path)| {
+        let path = path.filter(|path| *path != Path::new("-"))?;
+        Some((option, path, absolute(path)))
+    });
+    let files: Vec<_> = files.collect();
+    for (i, (option, path, file)) in files.iter().enumerate() {
+        if let Some((other, ..)) = files[..i].iter().find(|(.., earlier)| earlier == file) {
+            let requirement = match other == option {
+                true => "its numbers go beside it as JSON, to the same file; name a page .html"
+                    .to_string(),
+                false => format!("{other} goes to the same file; choose another for one of them"),
+            };
+            anyhow::bail!(Error::parameter(option, path.display(), requirement));
+        }
+    }
+    Ok(())
+}
+
+/// The same for every way to write the path of a file, which may not exist yet.
+fn absolute(path: &Path) -> PathBuf {
+    let folder = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    match (folder.canonicalize(), path.file_name()) {
+        (Ok(folder), Some(name)) => folder.join(name),
+        _ => path.to_path_buf(),
+    }
 }
 
 /// A line of the result.

@@ -54,6 +54,16 @@ pub fn plan(args: &TrainArgs) -> anyhow::Result<()> {
 
 fn train<T: Scalar>(settings: &TrainSettings) -> anyhow::Result<()> {
     // Before hours of training, not after.
+    let numbers = settings
+        .report
+        .as_ref()
+        .map(|page| page.with_extension("json"));
+    output::expect_distinct(&[
+        ("model", settings.model.as_deref()),
+        ("json", settings.json.as_deref()),
+        ("report", settings.report.as_deref()),
+        ("report", numbers.as_deref()),
+    ])?;
     if !settings.print_config {
         if let Some(path) = &settings.model {
             model::check_writable(path)?;
@@ -61,7 +71,9 @@ fn train<T: Scalar>(settings: &TrainSettings) -> anyhow::Result<()> {
         output::expect_json(settings.json.as_deref())?;
         if let Some(path) = &settings.report {
             model::check_writable(path)?;
-            model::check_writable(&path.with_extension("json"))?;
+        }
+        if let Some(path) = &numbers {
+            model::check_writable(path)?;
         }
     }
     let data = load::<T>(settings)?;

@@ -21,6 +21,11 @@ use crate::settings::{parse, read_options};
 const SHOWN: usize = 5;
 
 pub fn run(args: &TuneArgs) -> anyhow::Result<()> {
+    output::expect_distinct(&[
+        ("output", Some(&args.output)),
+        ("json", args.json.as_deref()),
+        ("report", args.report.as_deref()),
+    ])?;
     model::check_writable(&args.output)?;
     output::expect_json(args.json.as_deref())?;
     if let Some(path) = &args.report {

@@ -293,3 +293,35 @@ fn an_old_model_survives_a_failure() {
     folder.fails("train . --model m -c 0", 2, &["c = 0"]);
     assert_eq!(std::fs::read(folder.path("m")).unwrap(), before);
 }
+
+#[test]
+fn two_results_do_not_go_to_one_file() {
+    let folder = Folder::with_flowers();
+    std::fs::create_dir(folder.path("sub")).unwrap();
+    for (outputs, parts) in [
+        ("--json r.json --report r.html", ["report = r.json", "json"]),
+        (
+            "--json r.json --report ./sub/../r.html",
+            ["report = ", "json"],
+        ),
+        ("--report x.json", ["report = x.json", ".html"]),
+        ("--model m --json m", ["json = m", "model"]),
+        (
+            "--model r.html --report r.html",
+            ["report = r.html", "model"],
+        ),
+        (
+            "--model r.json --report r.html",
+            ["report = r.json", "model"],
+        ),
+    ] {
+        folder.fails(&format!("train . {outputs}"), 2, &parts);
+    }
+    folder.fails(
+        "tune . --json best.toml",
+        2,
+        &["json = best.toml", "output"],
+    );
+    folder.run("train . --model m --json a.json --report r.html");
+    assert!(exists(&folder.path("r.json")) && exists(&folder.path("a.json")));
+}
