@@ -18,7 +18,8 @@ pub struct Limits {
     /// Stop when the relative residual, or the relative change of W in every
     /// step of a whole pass, is at most this.
     pub tolerance: f64,
-    /// Stop when the validation error has not improved for so many iterations.
+    /// Stop when the validation error is looked at and has not improved for so many
+    /// iterations.
     pub patience: Option<usize>,
 }
 

@@ -463,6 +463,36 @@ fn patience_keeps_the_best_weights() {
 }
 
 #[test]
+fn patience_waits_for_the_next_look() {
+    // No row is ever right: the first look is the best.
+    let system = problem::<f64>(120, 5, 3, KERNELS[2], 1e4);
+    let rows = Matrix::from_fn(10, 5, |i, j| ((i * 11 + j * 17) as f64).cos());
+    for (every, patience, expected) in [(10, 3, 20), (10, 10, 20), (10, 11, 30), (1, 3, 4)] {
+        let truth = Truth::Classes(vec![99; 10]);
+        let validation = Followed::new(&system, rows.clone(), truth, false);
+        let limits = Limits {
+            patience: Some(patience),
+            ..limits(200)
+        };
+        let solution = run(
+            &system,
+            &plan(Method::Mp, 20, 1),
+            &limits,
+            &mut None,
+            &mut Some(validation),
+            every,
+            &mut Silent,
+        )
+        .unwrap();
+        assert_eq!(solution.stopped, Stopped::Patience);
+        assert_eq!(
+            (solution.best_iteration, solution.iterations),
+            (every, expected)
+        );
+    }
+}
+
+#[test]
 fn bad_parameters_are_refused_with_their_value() {
     let system = problem::<f64>(10, 2, 1, KERNELS[2], 1.0);
     let refused = |plan: Plan, limits: Limits| {

@@ -105,7 +105,9 @@ impl<T: Scalar> Track<T> {
     pub(super) fn end(&self, asked: Flow) -> Option<Stopped> {
         let last = self.last();
         let best = self.best.as_ref().map(|b| b.iteration.iteration);
-        let since_best = best.map(|best| last.iteration - best);
+        // Between two looks at the validation rows nothing is known to have got no better.
+        let looked = last.validation_error.is_some();
+        let since_best = best.filter(|_| looked).map(|best| last.iteration - best);
         let Limits {
             iterations,
             seconds,
