@@ -440,3 +440,18 @@ fn leave_one_out_errors_and_probabilities() {
     assert!(validated > 0.8, "{validated}");
     folder.fails("train . --loo --method mp", 2, &["loo = true", "exact"]);
 }
+
+#[test]
+fn a_rare_class_is_learned_beside_validation_rows() {
+    let folder = Folder::new();
+    let mut text = flowers(0..90);
+    text += "9,9,9,rare\n9,9,8,rare\n-9,-9,-9,single\n";
+    folder.write("d.csv", text);
+    for seed in 1..8 {
+        let line = format!("train d.csv --validation 0.2 --seed {seed} --model m --json r.json");
+        folder.run(&line);
+        let report = folder.json("r.json");
+        let classes = report["validation"]["classes"].as_array().unwrap();
+        assert_eq!(classes.len(), 5);
+    }
+}

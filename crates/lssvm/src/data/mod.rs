@@ -27,6 +27,7 @@ mod libsvm;
 mod npy;
 mod npz;
 mod options;
+mod split;
 mod table;
 mod text;
 
@@ -39,7 +40,7 @@ pub use options::{Column, DEFAULT_MAX_BYTES, Format, ReadOptions, Task};
 
 use crate::error::Place;
 use crate::linalg::{Matrix, Scalar};
-use crate::{Error, Result, random};
+use crate::{Error, Result};
 
 /// Samples as read from files: raw features, and labels if there are any.
 ///
@@ -137,25 +138,24 @@ impl<T: Scalar> Dataset<T> {
     /// # Ok::<(), lssvm::Error>(())
     /// ```
     pub fn split(&self, fraction: f64, seed: u64) -> Result<(Self, Self)> {
-        if !(fraction > 0.0 && fraction < 1.0) {
-            return Err(Error::parameter(
-                "fraction",
-                fraction,
-                "must be between 0 and 1",
-            ));
-        }
-        let n = self.n_samples();
-        let second = (n as f64 * fraction).round() as usize;
-        if second == 0 || second >= n {
-            let requirement = format!("one of the two parts of {n} samples would be empty");
-            return Err(Error::parameter("fraction", fraction, requirement));
-        }
-        let mut rows: Vec<usize> = (0..n).collect();
-        random::shuffle(&mut random::rng(seed), &mut rows);
-        let (first, second) = rows.split_at_mut(n - second);
-        first.sort_unstable();
-        second.sort_unstable();
-        Ok((self.select(first), self.select(second)))
+        split::at_random(self, fraction, seed)
+    }
+
+    /// The same with about this fraction of each class in the second part, `codes`
+    /// saying for each sample which class it is of. A class is never in the second part
+    /// alone: its only sample is in the first.
+    ///
+    /// ```
+    /// use lssvm::data::Dataset;
+    /// use lssvm::linalg::Matrix;
+    /// let data = Dataset::new("d.csv".as_ref(), Matrix::from_fn(10, 2, |i, _| i as f32));
+    /// let (_, validation) = data.split_classes(0.4, 42, &[0, 0, 0, 0, 0, 1, 1, 1, 1, 2])?;
+    /// let of_first_class = validation.features.values().iter().filter(|&&i| i < 5.0).count();
+    /// assert_eq!((validation.n_samples(), of_first_class / 2), (4, 2));
+    /// # Ok::<(), lssvm::Error>(())
+    /// ```
+    pub fn split_classes(&self, fraction: f64, seed: u64, codes: &[u32]) -> Result<(Self, Self)> {
+        split::by_class(self, fraction, seed, codes)
     }
 }
 

@@ -76,7 +76,20 @@ impl<T: Scalar> Prepared<T> {
         };
         let mut config = config.resolve(shape)?;
         if let Some(share) = config.validation {
-            let (train, validation) = data.train.split(share, config.seed)?;
+            let targets = data.train.labels.as_ref();
+            let targets = targets.map(|labels| labels.resolve(config.task));
+            // What the labels mean is decided by all of them, not by those that are left.
+            let (train, validation) = match targets.transpose()? {
+                Some(Targets::Classes { codes, .. }) => {
+                    config.task = Task::Classification;
+                    data.train.split_classes(share, config.seed, &codes)?
+                }
+                Some(Targets::Values(_)) => {
+                    config.task = Task::Regression;
+                    data.train.split(share, config.seed)?
+                }
+                None => data.train.split(share, config.seed)?,
+            };
             data.train = train;
             data.validation = Some(validation);
         }
