@@ -455,3 +455,30 @@ fn a_rare_class_is_learned_beside_validation_rows() {
         assert_eq!(classes.len(), 5);
     }
 }
+
+#[test]
+fn the_history_ends_with_the_final_rmse() {
+    let folder = Folder::new();
+    folder.write("train.csv", curves(0..200));
+    folder.write("test.csv", curves(200..260));
+    // Targets of very different sizes: a pooled error would be that of the larger.
+    for method in [
+        "exact",
+        "mp --block-size 40 --iterations 6 --tolerance 0",
+        "pcg",
+    ] {
+        folder.run(&format!(
+            "train . --label a,b --precision f64 --json r.json --method {method}"
+        ));
+        let report = folder.json("r.json");
+        let last = report["history"].as_array().unwrap().last().unwrap();
+        let (last, rmse) = (number(last, "rmse"), number(&report, "rmse"));
+        assert!(
+            (last - rmse).abs() < 1e-9 * rmse,
+            "{method}: {last}, {rmse}"
+        );
+        let outputs = report["outputs"].as_array().unwrap();
+        let mean = outputs.iter().map(|o| number(o, "rmse")).sum::<f64>() / 2.0;
+        assert!((mean - rmse).abs() < 1e-12, "{mean}, {rmse}");
+    }
+}

@@ -5,7 +5,8 @@
 //! ```
 //!
 //! A constant target has R² = 1 if predicted exactly, else 0. With several
-//! outputs each score is the mean over the outputs.
+//! outputs each score is the mean over the outputs, as in scikit-learn's
+//! `root_mean_squared_error`; the error that is followed during a run is the same.
 
 use serde::{Deserialize, Serialize};
 

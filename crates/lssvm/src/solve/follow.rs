@@ -103,7 +103,8 @@ impl<T: Scalar> Followed<T> {
         add_scores(out, system.kernel(), queries, support, weights.view());
     }
 
-    /// Share of wrong classes, or root mean square error of the values.
+    /// Share of wrong classes, or the mean over the outputs of the root mean square error
+    /// of each, as [`crate::metrics::RegressionScores`] has it.
     pub fn error(&self) -> f64 {
         let n = self.scores.rows().max(1) as f64;
         match &*self.truth {
@@ -113,9 +114,13 @@ impl<T: Scalar> Followed<T> {
                 wrong.count() as f64 / n
             }
             Truth::Values(values) => {
-                let pairs = self.scores.values().iter().zip(values.values());
-                let squares: f64 = pairs.map(|(s, v)| (s.to_f64() - v).powi(2)).sum();
-                (squares / (n * values.cols().max(1) as f64)).sqrt()
+                let outputs = values.cols();
+                let rmse = |k: usize| {
+                    let rows = 0..self.scores.rows();
+                    let error = |i| self.scores.get(i, k).to_f64() - values.get(i, k);
+                    (rows.map(|i| error(i).powi(2)).sum::<f64>() / n).sqrt()
+                };
+                (0..outputs).map(rmse).sum::<f64>() / outputs.max(1) as f64
             }
         }
     }
