@@ -1,6 +1,6 @@
 //! `lssvm train`
 
-use lssvm::data::{Dataset, Parts, ReadOptions, read};
+use lssvm::data::{Dataset, Parts, read};
 use lssvm::error::Bytes;
 use lssvm::linalg::{Precision, Scalar};
 use lssvm::model::{self, Input};
@@ -136,10 +136,7 @@ fn load<T: Scalar>(settings: &TrainSettings) -> anyhow::Result<Data<T>> {
         ..Input::default()
     };
     let other = |path| {
-        let options = ReadOptions {
-            format: None,
-            ..options_for(settings.read.clone(), &input)
-        };
+        let options = options_for(settings.read.clone(), &input);
         read::<T>(path, &options).map(|parts| parts.test.unwrap_or(parts.train))
     };
     if let Some(path) = &settings.test {

@@ -482,3 +482,16 @@ fn the_history_ends_with_the_final_rmse() {
         assert!((mean - rmse).abs() < 1e-12, "{mean}, {rmse}");
     }
 }
+
+#[test]
+fn a_format_that_is_chosen_holds_for_all_files() {
+    let folder = Folder::new();
+    folder.write("train.txt", libsvm(0..60, true));
+    // Rows of zeros alone look like a table of one column.
+    folder.write("zeros.txt", "+1\n-1\n-1\n");
+    let line = "train train.txt --format libsvm --json r.json";
+    folder.run(&format!("{line} --test zeros.txt"));
+    assert_eq!(folder.json("r.json")["rows"], 3);
+    folder.run(&format!("{line} --validation zeros.txt"));
+    assert_eq!(folder.json("r.json")["validation"]["rows"], 3);
+}
