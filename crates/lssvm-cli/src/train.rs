@@ -1,6 +1,6 @@
 //! `lssvm train`
 
-use lssvm::data::{Dataset, Parts, read};
+use lssvm::data::{Dataset, ImageShape, Parts, read};
 use lssvm::error::Bytes;
 use lssvm::linalg::{Precision, Scalar};
 use lssvm::model::{self, Input};
@@ -145,11 +145,26 @@ fn load<T: Scalar>(settings: &TrainSettings) -> anyhow::Result<Data<T>> {
     let validation = settings.validation_data.as_ref().map(|path| other(path));
     let validation = validation.transpose()?;
     spinner.finish_and_clear();
-    Ok(Data {
+    let mut data = Data {
         train,
         validation,
         test,
-    })
+    };
+    if let Some(shape) = settings.config.image_shape {
+        see_images(&mut data, shape);
+    }
+    Ok(data)
+}
+
+/// Rows of a table are images once their shape is told. One that does not fit is left for
+/// the library to refuse.
+fn see_images<T: Scalar>(data: &mut Data<T>, shape: ImageShape) {
+    let others = data.validation.iter_mut().chain(&mut data.test);
+    for part in std::iter::once(&mut data.train).chain(others) {
+        if part.n_features() == shape.len() {
+            part.image = Some(shape);
+        }
+    }
 }
 
 /// The library decides for itself; this is for the words on the screen only.

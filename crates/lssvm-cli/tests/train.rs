@@ -495,3 +495,32 @@ fn a_format_that_is_chosen_holds_for_all_files() {
     folder.run(&format!("{line} --validation zeros.txt"));
     assert_eq!(folder.json("r.json")["validation"]["rows"], 3);
 }
+
+#[test]
+fn a_table_of_images_has_its_gallery() {
+    let folder = Folder::new();
+    let (images, labels) = bars(90);
+    let row = |i: usize| {
+        let pixels = images[16 * i..16 * (i + 1)].iter();
+        let pixels: Vec<String> = pixels.map(u8::to_string).collect();
+        // A wrong label, so that there is something to show.
+        let label = if i == 80 {
+            (labels[i] + 1) % 3
+        } else {
+            labels[i]
+        };
+        format!("{label},{}\n", pixels.join(","))
+    };
+    folder.write("train.csv", (0..60).map(row).collect::<String>());
+    folder.write("test.csv", (60..90).map(row).collect::<String>());
+    let line = "train train.csv --test test.csv --label 1 --report r.html";
+    folder.run(line);
+    assert!(!folder.read("r.html").contains("data:image/png"));
+    folder.run(&format!("{line} --image-shape 4x4"));
+    assert!(folder.read("r.html").contains("data:image/png"));
+    folder.fails(
+        &format!("{line} --image-shape 4x5"),
+        2,
+        &["image-shape", "16 features"],
+    );
+}
