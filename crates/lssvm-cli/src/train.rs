@@ -125,6 +125,8 @@ fn train<T: Scalar>(settings: &TrainSettings) -> anyhow::Result<()> {
 fn load<T: Scalar>(settings: &TrainSettings) -> anyhow::Result<Data<T>> {
     let spinner = progress::spinner(format!("reading {}", settings.data.display()));
     let Parts { train, mut test } = read::<T>(&settings.data, &settings.read)?;
+    // As in competitions: nothing to compare with, but the training part is all there.
+    let unlabelled = test.take_if(|part| part.labels.is_none());
     let input = Input {
         n_features: train.n_features(),
         feature_names: train.feature_names.clone(),
@@ -145,6 +147,12 @@ fn load<T: Scalar>(settings: &TrainSettings) -> anyhow::Result<Data<T>> {
     let validation = settings.validation_data.as_ref().map(|path| other(path));
     let validation = validation.transpose()?;
     spinner.finish_and_clear();
+    if let Some(part) = unlabelled.filter(|_| settings.test.is_none()) {
+        let source = part.source.display();
+        remark(format!(
+            "{source} has no labels: training without a test part"
+        ));
+    }
     let mut data = Data {
         train,
         validation,

@@ -524,3 +524,35 @@ fn a_table_of_images_has_its_gallery() {
         &["image-shape", "16 features"],
     );
 }
+
+#[test]
+fn a_test_part_without_labels_is_left_out() {
+    let folder = Folder::new();
+    let unlabelled = |rows: String| -> String {
+        let bare = rows.lines().map(|line| line.rsplit_once(',').unwrap().0);
+        bare.map(|line| format!("{line}\n")).collect()
+    };
+    folder.write("train.csv", flowers(0..150));
+    folder.write("test.csv", unlabelled(flowers(150..210)));
+    let written = folder.run("train . --model m --json r.json");
+    for part in ["test.csv", "no labels", "without a test part"] {
+        assert!(written.stderr.contains(part), "{}", written.stderr);
+    }
+    assert!(folder.json("r.json").get("error_percent").is_none());
+    assert_eq!(
+        folder.predictions("m .").len(),
+        60,
+        "its rows can be predicted"
+    );
+
+    // A test file that was named is expected to be one.
+    folder.fails(
+        "train train.csv --test test.csv",
+        1,
+        &["test.csv", "no labels"],
+    );
+    folder.write("labelled.csv", flowers(150..210));
+    let written = folder.run("train . --test labelled.csv --json r.json");
+    assert!(!written.stderr.contains("no labels"), "{}", written.stderr);
+    assert_eq!(folder.json("r.json")["rows"], 60);
+}
