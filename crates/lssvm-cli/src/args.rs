@@ -66,8 +66,8 @@ pub struct ReadArgs {
     /// idx, cifar10, libsvm, csv, npy or npz [default: recognised from the content]
     #[arg(long)]
     pub format: Option<Format>,
-    /// Label column by name or number (1 is the first, -1 the last); several, with commas, are the
-    /// targets of a multi-output regression [default: label, class, target or y, else the last]
+    /// Label column by name, or else by number (1 is the first, -1 the last); several, with commas, are
+    /// the targets of a multi-output regression [default: label, class, target or y, else the last]
     #[arg(long, value_delimiter = ',', allow_hyphen_values = true)]
     pub label: Option<Vec<Column>>,
     /// Column of a CSV file, by name or number, that says what each row counts in training

@@ -108,7 +108,7 @@ impl FromStr for Task {
 /// A column of a table, by name or by place.
 ///
 /// Places count from 1, as in error messages and spreadsheets; -1 is the last
-/// column.
+/// column. Where the header has the number as a name, that column is meant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Column {

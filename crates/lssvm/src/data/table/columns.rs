@@ -94,9 +94,13 @@ fn refuse_both(path: &Path, labels: &[usize], weights: Option<usize>) -> Result<
     }
 }
 
-/// The place of a column that was chosen, counted from 0.
+/// The place of a column that was chosen, counted from 0. A number is a name if the header
+/// has it: years and codes are names of columns too, and only a name is there to be read.
 fn place(path: &Path, width: usize, names: Option<&[String]>, column: &Column) -> Result<usize> {
     match (column, names) {
+        (Column::Index(index), Some(names)) if names.contains(&index.to_string()) => {
+            find(path, names, &index.to_string())
+        }
         (Column::Index(_), _) => column.place(width, path),
         (Column::Name(name), Some(names)) => find(path, names, name),
         (Column::Name(name), None) => {
@@ -170,7 +174,7 @@ fn by_name(
     // Where a model is used, its weights matter no more: they may be there or not.
     let weights = match &options.weights {
         Some(Column::Name(name)) => left.iter().copied().find(|&c| names[c] == *name),
-        Some(column) => column.place(names.len(), path).ok(),
+        Some(column) => place(path, names.len(), Some(names), column).ok(),
         None => None,
     };
     left.retain(|column| Some(*column) != weights);

@@ -352,3 +352,33 @@ fn places_of_labels_do_not_count_the_weights() {
     };
     assert_eq!(names(&read_with("0.5,7,1,2\n", &again).unwrap()), ["7"]);
 }
+
+#[test]
+fn a_name_that_is_a_number_is_a_name() {
+    let text = "country,2015,2016,1\n1,2,3,7\n4,5,6,8\n";
+    let with = |column: &str| ReadOptions {
+        labels: Some(vec![column.parse().unwrap()]),
+        ..Default::default()
+    };
+    let label = |column: &str| {
+        let data = read_with(text, &with(column)).unwrap();
+        data.labels.unwrap().column_names()[0].clone()
+    };
+    assert_eq!(label("2016"), "2016");
+    assert_eq!(label("1"), "1", "the name comes before the place");
+    assert_eq!(label("2"), "2015");
+    assert_eq!(label("-1"), "1");
+    let missing = read_with(text, &with("2017")).unwrap_err().to_string();
+    assert!(missing.contains("no column 2017"), "{missing}");
+
+    // For a model too, and for weights.
+    let model = ReadOptions {
+        n_features: Some(2),
+        feature_names: Some(vec!["country".into(), "2015".into()]),
+        weights: Some(Column::Index(1)),
+        ..with("2016")
+    };
+    let data = read_with(text, &model).unwrap();
+    assert_eq!(data.labels.unwrap().column_names(), ["2016"]);
+    assert_eq!(data.weights.unwrap(), [7.0, 8.0]);
+}
