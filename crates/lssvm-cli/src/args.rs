@@ -183,7 +183,7 @@ pub struct TrainArgs {
     /// the data]
     #[arg(long, short, help_heading = "Method")]
     pub iterations: Option<usize>,
-    /// Most seconds; the iteration that passes it is finished
+    /// Most seconds, the kernel matrix included; the iteration that passes it is finished
     #[arg(
         long,
         value_name = "SECONDS",

@@ -556,3 +556,16 @@ fn a_test_part_without_labels_is_left_out() {
     assert!(!written.stderr.contains("no labels"), "{}", written.stderr);
     assert_eq!(folder.json("r.json")["rows"], 60);
 }
+
+#[test]
+fn times_count_from_the_start_of_the_run() {
+    let folder = Folder::with_flowers();
+    folder.run("train . --method pcg --json r.json");
+    let report = folder.json("r.json");
+    let history = report["history"].as_array().unwrap();
+    let first = number(&history[0], "seconds");
+    let kernel = number(&report["phases"]["kernel"], "seconds");
+    assert!(first >= kernel, "{first} s, and {kernel} s for the kernel");
+    let last = number(history.last().unwrap(), "seconds");
+    assert!(last <= number(&report, "seconds"));
+}

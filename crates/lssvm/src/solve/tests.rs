@@ -430,6 +430,24 @@ fn runs_end_for_the_reason_they_say() {
         &mut Silent,
     );
     assert_eq!((brief.stopped, brief.iterations), (Stopped::Time, 1));
+    // Of an hour that is gone before the first step, nothing is left.
+    let hour = Limits {
+        seconds: Some(3600.0),
+        ..many
+    };
+    let late = super::run_after(
+        3600.0,
+        &system,
+        &plan,
+        &hour,
+        &mut None,
+        &mut None,
+        0,
+        &mut Silent,
+    )
+    .unwrap();
+    assert_eq!((late.stopped, late.iterations), (Stopped::Time, 1));
+    assert!(late.history[0].seconds >= 3600.0 && late.seconds >= 3600.0);
 }
 
 #[test]

@@ -34,7 +34,8 @@ pub fn run_together<T: Scalar>(
 ) -> Result<Vec<Ended<T>>> {
     let mut running = Vec::with_capacity(entries.len());
     for entry in entries {
-        let track = Track::new(system, &entry.plan, &entry.limits)?;
+        // What all have in common, such as a kernel matrix that is kept, is no run's own.
+        let track = Track::new(system, &entry.plan, &entry.limits, 0.0)?;
         running.push((Some(track), test.map(Followed::again)));
     }
     let mut ended: Vec<Option<Solution<T>>> = entries.iter().map(|_| None).collect();

@@ -21,8 +21,8 @@ pub(super) struct Track<T: Scalar> {
     phases: Phases,
     history: Vec<Iteration>,
     best: Option<Best<T>>,
-    /// Time of all steps, blocks that another run had opened included: what the
-    /// run would have taken alone.
+    /// What was spent before the first step, and the time of all steps, blocks that
+    /// another run had opened included: what the run would have taken alone.
     seconds: f64,
     finished: bool,
     /// Whether the method works on all of Ω.
@@ -30,7 +30,13 @@ pub(super) struct Track<T: Scalar> {
 }
 
 impl<T: Scalar> Track<T> {
-    pub(super) fn new(system: &System<T>, plan: &Plan, limits: &Limits) -> Result<Self> {
+    /// `spent`: seconds that the run has taken before its first step.
+    pub(super) fn new(
+        system: &System<T>,
+        plan: &Plan,
+        limits: &Limits,
+        spent: f64,
+    ) -> Result<Self> {
         limits.check()?;
         Ok(Self {
             solver: plan.solver(system)?,
@@ -38,7 +44,7 @@ impl<T: Scalar> Track<T> {
             phases: Phases::default(),
             history: Vec::new(),
             best: None,
-            seconds: 0.0,
+            seconds: spent,
             finished: false,
             full: plan.method.wants_kernel(),
         })

@@ -167,7 +167,8 @@ fn solve_ready<T: Scalar>(
 ) -> Result<(Solution<T>, Report, Ready<T>)> {
     let config = ready.config.clone();
     let classes = matches!(ready.outputs, Outputs::Classes { .. });
-    let solution = solve::run(
+    let solution = solve::run_after(
+        ready.start.elapsed().as_secs_f64(),
         &ready.system,
         &config.plan(),
         &config.limits(),

@@ -78,7 +78,8 @@ impl Evaluation {
 pub struct HistoryLine {
     /// From 1 on.
     pub iteration: usize,
-    /// Since the start of the run.
+    /// Since the start of the run: preprocessing and the kernel matrix included, except
+    /// for runs that share them ([`compare`](super::compare)).
     pub seconds: f64,
     /// On the test part.
     #[serde(skip_serializing_if = "Option::is_none")]
