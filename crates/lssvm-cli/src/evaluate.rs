@@ -1,5 +1,7 @@
 //! `lssvm evaluate`
 
+use std::time::Instant;
+
 use lssvm::data::{Dataset, read};
 use lssvm::linalg::Scalar;
 use lssvm::memory;
@@ -7,6 +9,7 @@ use lssvm::metrics::Confusion;
 use lssvm::model::{AnyModel, Model};
 use lssvm::train::{Evaluation, truth};
 use serde::Serialize;
+use serde_json::{Map, Value, json};
 
 use crate::args::EvaluateArgs;
 use crate::output::{self, fact, say};
@@ -16,51 +19,134 @@ use crate::settings::{pool, read_options_for};
 /// Tables with more classes than this are left to `--json`.
 const MOST_CLASSES_SHOWN: usize = 26;
 
+/// What `--json` says of the training, as the results of `train` do; a model of an earlier
+/// version may lack some of it.
+const OF_TRAINING: [&str; 7] = [
+    "iterations",
+    "best_iteration",
+    "stopped",
+    "relative_residual",
+    "relative_residual_exact",
+    "tolerance_met",
+    HISTORY,
+];
+
+const HISTORY: &str = "history";
+
 /// What `--json` writes.
 #[derive(Serialize)]
 struct Result<'a> {
     #[serde(flatten)]
     evaluation: &'a Evaluation,
+    /// Of the evaluation; the training's are in no model, so that the same run gives the
+    /// same file.
     seconds: f64,
+    phases: Value,
     peak_memory_bytes: Option<u64>,
-    config: &'a serde_json::Value,
-    training: &'a serde_json::Value,
+    #[serde(flatten)]
+    of_training: Map<String, Value>,
+    config: &'a Value,
+    /// All that the model says of its training, but for the history.
+    training: Value,
 }
 
 pub fn run(args: &EvaluateArgs) -> anyhow::Result<()> {
-    match AnyModel::load(&args.model)? {
-        AnyModel::F32(model) => evaluate(args, &model),
-        AnyModel::F64(model) => evaluate(args, &model),
+    let mut clock = Clock::new();
+    let model = AnyModel::load(&args.model)?;
+    clock.book("load", 0.0);
+    match model {
+        AnyModel::F32(model) => evaluate(args, &model, clock),
+        AnyModel::F64(model) => evaluate(args, &model, clock),
     }
 }
 
-fn evaluate<T: Scalar>(args: &EvaluateArgs, model: &Model<T>) -> anyhow::Result<()> {
-    let start = std::time::Instant::now();
+/// Where the time went.
+struct Clock {
+    start: Instant,
+    booked: f64,
+    phases: Map<String, Value>,
+}
+
+impl Clock {
+    fn new() -> Self {
+        Self {
+            start: Instant::now(),
+            booked: 0.0,
+            phases: Map::new(),
+        }
+    }
+
+    fn seconds(&self) -> f64 {
+        self.start.elapsed().as_secs_f64()
+    }
+
+    /// What has passed since the last phase is this one's.
+    fn book(&mut self, phase: &str, flops: f64) {
+        let seconds = self.seconds() - self.booked;
+        self.booked += seconds;
+        let gflops = flops / seconds.max(f64::MIN_POSITIVE) / 1e9;
+        self.phases
+            .insert(phase.into(), json!({"seconds": seconds, "gflops": gflops}));
+    }
+}
+
+fn evaluate<T: Scalar>(
+    args: &EvaluateArgs,
+    model: &Model<T>,
+    mut clock: Clock,
+) -> anyhow::Result<()> {
     output::expect_json(args.json.as_deref())?;
     let spinner = spinner(format!("evaluating on {}", args.data.display()));
     let options = read_options_for(&args.read, model.input())?;
     let parts = read::<T>(&args.data, &options)?;
     let data: Dataset<T> = parts.test.unwrap_or(parts.train);
     let truth = truth(&data, model.outputs())?;
+    clock.book("read", 0.0);
+    let flops = flops(model, data.n_samples());
     let scores = pool(args.threads)?.install(|| model.decision_function(data.features))?;
     let evaluation = Evaluation::new(&scores, &truth, model.outputs().names())?;
+    clock.book("predict", flops);
     spinner.finish_and_clear();
     output::evaluation("result", &evaluation);
     let few = |confusion: &&Confusion| confusion.classes.len() <= MOST_CLASSES_SHOWN;
     if let Some(confusion) = evaluation.confusion.as_ref().filter(few) {
         say(format!("\n{confusion}"));
     }
-    let seconds = start.elapsed().as_secs_f64();
+    let seconds = clock.seconds();
     fact("time", format!("{seconds:.2} s"));
     if let Some(path) = &args.json {
         let result = Result {
             evaluation: &evaluation,
             seconds,
+            phases: clock.phases.into(),
             peak_memory_bytes: memory::peak(),
+            of_training: of_training(model.summary()),
             config: model.config(),
-            training: model.summary(),
+            training: without_history(model.summary()),
         };
         output::json(path, &result)?;
     }
     Ok(())
+}
+
+/// Operations of the kernel values and of their product with the weights.
+fn flops<T: Scalar>(model: &Model<T>, rows: usize) -> f64 {
+    let (features, outputs) = (model.pipeline().n_features_out(), model.n_outputs());
+    2.0 * rows as f64 * model.n_support() as f64 * (features + outputs) as f64
+}
+
+fn of_training(summary: &Value) -> Map<String, Value> {
+    let told = |key: &str| match (summary.get(key), key) {
+        (Some(value), _) => value.clone(),
+        (None, HISTORY) => json!([]),
+        (None, _) => Value::Null,
+    };
+    let pairs = OF_TRAINING.iter().map(|key| (key.to_string(), told(key)));
+    pairs.collect()
+}
+
+fn without_history(summary: &Value) -> Value {
+    let mut summary = summary.clone();
+    summary.as_object_mut().map(|all| all.remove(HISTORY));
+    summary
 }

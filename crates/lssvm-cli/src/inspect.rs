@@ -71,7 +71,9 @@ pub fn run(args: &InspectArgs) -> anyhow::Result<()> {
         format!("{rows} training rows with weights, {precision}, {size}"),
     );
     if let Some(summary) = description.summary.as_object() {
-        for (name, value) in summary.iter().filter(|(_, value)| !value.is_null()) {
+        // The history is for machines.
+        let short = |(name, value): &(&String, &Value)| !value.is_null() && *name != "history";
+        for (name, value) in summary.iter().filter(short) {
             fact(&name.replace('_', " "), value);
         }
     }

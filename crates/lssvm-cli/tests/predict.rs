@@ -308,3 +308,79 @@ fn a_label_that_was_first_is_first_again() {
     folder.run("evaluate values c.csv --json e.json");
     assert!(number(&folder.json("e.json"), "r2") > 0.99);
 }
+
+#[test]
+fn an_evaluation_has_the_keys_of_a_training() {
+    let folder = Folder::with_flowers();
+    let line = "train . --method mp --block-size 40 --iterations 5 --tolerance 0";
+    folder.run(&format!("{line} --model m --json r.json"));
+    folder.run("evaluate m . --json e.json");
+    let (trained, result) = (folder.json("r.json"), folder.json("e.json"));
+    // What the run was, and what came of it.
+    for key in [
+        "iterations",
+        "best_iteration",
+        "stopped",
+        "relative_residual",
+        "relative_residual_exact",
+        "tolerance_met",
+        "config",
+        "error_percent",
+        "error_percent_interval",
+        "confusion",
+        "classes",
+        "rows",
+    ] {
+        assert_eq!(result[key], trained[key], "{key}");
+        assert!(!result[key].is_null(), "{key}");
+    }
+    // What the evaluation took.
+    let seconds = number(&result, "seconds");
+    assert!(seconds > 0.0 && number(&result, "peak_memory_bytes") > 1e6);
+    let phases = result["phases"].as_object().unwrap();
+    for name in ["load", "read", "predict"] {
+        assert!(number(&phases[name], "seconds") > 0.0, "{name}");
+        assert!(number(&phases[name], "gflops") >= 0.0, "{name}");
+    }
+    let booked: f64 = phases.values().map(|p| number(p, "seconds")).sum();
+    assert!(booked <= seconds, "{booked} of {seconds}");
+
+    let history = result["history"].as_array().unwrap();
+    assert_eq!(history.len(), 5);
+    for (line, of_run) in history.iter().zip(trained["history"].as_array().unwrap()) {
+        assert!(line.get("seconds").is_none(), "no model has times");
+        for key in ["iteration", "error_percent", "relative_residual"] {
+            assert_eq!(line[key], of_run[key], "{key}");
+            assert!(!line[key].is_null(), "{key}");
+        }
+    }
+    assert_eq!(result["training"]["iterations"], 5);
+    assert!(result["training"].get("history").is_none());
+
+    // The same run gives the same file, history included.
+    folder.run(&format!("{line} --model again"));
+    let bytes = |name| std::fs::read(folder.path(name)).unwrap();
+    assert!(bytes("m") == bytes("again"));
+    let inspected = folder.run("inspect m").stdout;
+    assert!(!inspected.contains("relative_change"), "{inspected}");
+}
+
+#[test]
+fn an_evaluation_of_values_has_its_keys() {
+    let folder = Folder::new();
+    folder.write("train.csv", curves(0..200));
+    folder.write("test.csv", curves(200..260));
+    folder.run("train . --label a,b --model m --json r.json");
+    folder.run("evaluate m . --json e.json");
+    let (trained, result) = (folder.json("r.json"), folder.json("e.json"));
+    for key in ["iterations", "stopped", "relative_residual", "config"] {
+        assert_eq!(result[key], trained[key], "{key}");
+        assert!(!result[key].is_null(), "{key}");
+    }
+    for key in ["rmse", "mae", "r2"] {
+        let (a, b) = (number(&result, key), number(&trained, key));
+        assert!((a - b).abs() < 1e-4 * b.abs(), "{key}: {a}, {b}");
+    }
+    let last = result["history"].as_array().unwrap().last().unwrap();
+    assert!(number(last, "rmse") > 0.0);
+}

@@ -190,9 +190,13 @@ fn by_name<S: Serializer>(phases: &[PhaseReport], serializer: S) -> Result<S::Ok
     serializer.collect_map(phases.iter().map(|p| (&p.phase, numbers(p))))
 }
 
+/// Lines of the history that are saved in a model: some megabytes of text at most, far
+/// from the longest header of a file, and more than a curve can show.
+const SAVED_LINES: usize = 10_000;
+
 impl Report {
-    /// The part that is saved in the model: without the long lists, and without
-    /// times, so that the same run gives the same file.
+    /// The part that is saved in the model: without times, so that the same run gives
+    /// the same file.
     pub fn summary(&self) -> serde_json::Value {
         let test = self.test.as_ref();
         serde_json::json!({
@@ -205,11 +209,27 @@ impl Report {
             "jitter": self.jitter,
             "test_error_percent": test.and_then(|t| t.error_percent),
             "test_rmse": test.and_then(|t| t.regression.as_ref()).map(|r| r.rmse),
+            "history": self.saved_history(),
         })
     }
 
+    /// The history without times; of a very long one, lines at equal distances and the
+    /// last.
+    fn saved_history(&self) -> Vec<serde_json::Value> {
+        let n = self.history.len();
+        let step = n.div_ceil(SAVED_LINES).max(1);
+        let lines = self.history.iter().enumerate();
+        let saved = lines.filter(|(i, _)| (i + 1).is_multiple_of(step) || i + 1 == n);
+        let without_time = |(_, line): (usize, &HistoryLine)| {
+            let mut line = serde_json::to_value(line).unwrap_or_default();
+            line.as_object_mut().map(|line| line.remove("seconds"));
+            line
+        };
+        saved.map(without_time).collect()
+    }
+
     /// What is known of the run that made a model: its settings and how it ended, but
-    /// neither times nor history.
+    /// no times, and so no history, whose lines have them.
     ///
     /// # Errors
     /// [`Error::Data`] if the model was not made by [`fit`](super::fit).
@@ -323,5 +343,40 @@ fn share(part: f64) -> String {
     match 100.0 * part {
         percent if percent >= 0.1 => format!("{percent:.1} %"),
         percent => format!("{percent:.1e} %"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::{Dataset, Labels};
+    use crate::solve::Silent;
+    use crate::train::{Config, Data, fit};
+
+    #[test]
+    fn a_long_history_is_saved_in_part() {
+        let x = Matrix::from_fn(12, 2, |i, j| ((i * 7 + j * 3) as f64).sin());
+        let mut train = Dataset::new("waves".as_ref(), x);
+        train.labels = Some(Labels::from_text((0..12).map(|i| ["a", "b"][i % 2])));
+        let data = Data {
+            train,
+            validation: None,
+            test: None,
+        };
+        let (_, mut report) = fit(data, &Config::default(), &mut Silent).unwrap();
+        let line = report.history[0].clone();
+        for (n, saved, first) in [(1, 1, 1), (10_000, 10_000, 1), (25_001, 8334, 3)] {
+            let numbered = (1..=n).map(|iteration| HistoryLine {
+                iteration,
+                ..line.clone()
+            });
+            report.history = numbered.collect();
+            let summary = report.summary();
+            let history = summary["history"].as_array().unwrap();
+            assert_eq!(history.len(), saved);
+            assert_eq!(history[0]["iteration"], first);
+            assert_eq!(history[saved - 1]["iteration"], n);
+            assert!(history[0].get("seconds").is_none());
+        }
     }
 }
