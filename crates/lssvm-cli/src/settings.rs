@@ -256,3 +256,130 @@ pub fn pool(threads: Option<usize>) -> anyhow::Result<rayon::ThreadPool> {
         .build()
         .context("cannot start threads")
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory, Parser};
+
+    use super::*;
+    use crate::args::{Args, Command};
+
+    /// Options of `train` that a file cannot hold, and why.
+    const NOT_IN_A_FILE: [(&str, &str); 3] = [
+        ("config", "it names the file"),
+        ("print-config", "it is a question, not a setting"),
+        ("help", "so is this"),
+    ];
+
+    /// For every other option what is typed, and the same in a file.
+    const SAMPLES: [(&str, &str, &str); 37] = [
+        ("data", "d.csv", "'d.csv'"),
+        ("model", "m", "'m'"),
+        ("test", "t.csv", "'t.csv'"),
+        ("validation", "0.2", "0.2"),
+        ("json", "r.json", "'r.json'"),
+        ("report", "r.html", "'r.html'"),
+        ("task", "regression", "'regression'"),
+        ("train-rows", "7", "7"),
+        ("image-shape", "2x3", "'2x3'"),
+        ("preprocess", "center,unit-norm", "'center,unit-norm'"),
+        ("kernel", "laplacian", "'laplacian'"),
+        ("gamma", "0.5", "0.5"),
+        ("coef0", "1.5", "1.5"),
+        ("degree", "3", "3"),
+        ("c", "2.5", "2.5"),
+        ("class-weight", "balanced", "'balanced'"),
+        ("method", "mp", "'mp'"),
+        ("block-size", "9", "9"),
+        ("rank", "5", "5"),
+        ("iterations", "11", "11"),
+        ("time", "1.5", "1.5"),
+        ("tolerance", "0.01", "0.01"),
+        ("patience", "4", "4"),
+        ("loo", "", "true"),
+        ("averages", "3", "3"),
+        ("follow", "2", "2"),
+        ("seed", "8", "8"),
+        ("threads", "2", "2"),
+        ("memory", "2G", "'2G'"),
+        ("precision", "f64", "'f64'"),
+        ("format", "csv", "'csv'"),
+        ("label", "a,2", "['a', 2]"),
+        ("weights", "w", "'w'"),
+        ("header", "false", "false"),
+        ("delimiter", ";", "';'"),
+        ("features", "6", "6"),
+        ("index-base", "1", "1"),
+    ];
+
+    /// What a command line means, with a file of these settings if there is any.
+    fn settings(words: &[&str], file: Option<&str>) -> String {
+        let file = file.map(|text| {
+            let file = tempfile::NamedTempFile::new().unwrap();
+            std::fs::write(file.path(), text).unwrap();
+            file
+        });
+        let path = file.as_ref().map(|file| file.path().to_str().unwrap());
+        let given = path.iter().flat_map(|&path| ["--config", path]);
+        let words = ["lssvm", "train"].into_iter().chain(words.iter().copied());
+        let args = Args::try_parse_from(words.chain(given)).unwrap();
+        let Command::Train(args) = args.command else {
+            unreachable!("train was typed");
+        };
+        format!("{:?}", TrainSettings::new(&args).unwrap())
+    }
+
+    #[test]
+    fn every_option_of_train_can_come_from_a_file() {
+        let command = Args::command();
+        let mut train = command.find_subcommand("train").unwrap().clone();
+        train.build();
+        for argument in train.get_arguments() {
+            let id = argument.get_id().as_str().replace('_', "-");
+            let name = argument.get_long().unwrap_or(&id);
+            if NOT_IN_A_FILE
+                .iter()
+                .any(|(exception, _)| *exception == name)
+            {
+                continue;
+            }
+            let sample = SAMPLES.iter().find(|(option, ..)| *option == name);
+            let Some((_, typed, written)) = sample else {
+                panic!("{name} is a new option: add it to the samples, or to the exceptions");
+            };
+            let option = format!("--{name}");
+            let words = match (name, *typed) {
+                ("data", typed) => vec![typed],
+                (_, "") => vec![option.as_str()],
+                (_, typed) => vec![option.as_str(), typed],
+            };
+            // Without these two a run has no data, and its memory is what is free just now.
+            let mut rest = vec!["other.csv", "--memory", "1G"];
+            match name {
+                "data" => rest.retain(|word| *word != "other.csv"),
+                "memory" => rest.truncate(1),
+                _ => {}
+            }
+            let typed = settings(&[words, rest.clone()].concat(), None);
+            let line = format!("{name} = {written}\n");
+            assert_eq!(settings(&rest, Some(&line)), typed, "{line}");
+            // The sample says something.
+            if name != "data" && name != "memory" {
+                assert_ne!(settings(&rest, None), typed, "{line}");
+            }
+        }
+    }
+
+    #[test]
+    fn samples_are_of_options() {
+        let command = Args::command();
+        let train = command.find_subcommand("train").unwrap();
+        let ids: Vec<String> = train
+            .get_arguments()
+            .map(|argument| argument.get_id().as_str().replace('_', "-"))
+            .collect();
+        for (name, ..) in SAMPLES {
+            assert!(ids.iter().any(|id| id == name), "{name} is no option");
+        }
+    }
+}
