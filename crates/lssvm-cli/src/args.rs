@@ -23,6 +23,26 @@ Examples:
   lssvm inspect mnist.lssvm                         what a model is made of
   lssvm reproduce mnist --quick                     the paper's figures, small, in one page";
 
+const TRAIN_EXAMPLES: &str = "\
+Examples:
+  lssvm train data/mnist --model mnist.lssvm
+  lssvm train flowers.csv --label species --validation 0.2 --model flowers.lssvm --report flowers.html";
+
+const TUNE_EXAMPLES: &str = "\
+Examples:
+  lssvm tune flowers.csv --label species --time 10m
+  lssvm train flowers.csv --label species --config best.toml --model flowers.lssvm";
+
+const PREDICT_EXAMPLES: &str = "\
+Examples:
+  lssvm predict flowers.lssvm new.csv
+  lssvm predict flowers.lssvm new.csv --probabilities --output probabilities.csv";
+
+const REPRODUCE_EXAMPLES: &str = "\
+Examples:
+  lssvm reproduce mnist --quick
+  lssvm reproduce mnist --only fig2a --report fig2a.html";
+
 /// Kernel least-squares support vector machines for large data on ordinary
 /// machines: classification and regression.
 #[derive(Debug, Parser)]
@@ -35,12 +55,15 @@ pub struct Args {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Train a model on a file or a folder
+    #[command(after_help = TRAIN_EXAMPLES)]
     Train(Box<TrainArgs>),
     /// Say what train would do with the same options: method, memory, time
     Plan(Box<TrainArgs>),
     /// Choose preprocessing, kernel, its parameters and c by leave-one-out errors
+    #[command(after_help = TUNE_EXAMPLES)]
     Tune(Box<TuneArgs>),
     /// Predict classes or values for the rows of a file
+    #[command(after_help = PREDICT_EXAMPLES)]
     Predict(PredictArgs),
     /// Compare predictions with the labels of a file
     Evaluate(EvaluateArgs),
@@ -49,6 +72,7 @@ pub enum Command {
     /// Show what a model is made of
     Inspect(InspectArgs),
     /// Repeat the experiments of the paper (mnist, cifar10), or of a file of your own
+    #[command(after_help = REPRODUCE_EXAMPLES)]
     Reproduce(ReproduceArgs),
     /// Measure this machine: the parts of a training step against bare matrix products
     Bench(BenchArgs),

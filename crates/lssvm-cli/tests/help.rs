@@ -4,21 +4,63 @@ mod common;
 
 use common::*;
 
-#[test]
-fn every_command_has_help() {
-    let folder = Folder::new();
+/// The commands that the help lists, so that a new one is tested too.
+fn commands(folder: &Folder) -> Vec<String> {
     let help = folder.run("--help").stdout;
-    for command in [
+    let list = help.split("Commands:\n").nth(1).unwrap();
+    let list = list.split("\n\n").next().unwrap();
+    let names = list
+        .lines()
+        .filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    let names = names.filter_map(|line| line.split_whitespace().next());
+    names
+        .filter(|name| *name != "help")
+        .map(str::to_string)
+        .collect()
+}
+
+#[test]
+fn every_command_is_listed() {
+    let expected = [
         "train",
         "plan",
+        "tune",
         "predict",
         "evaluate",
+        "explain",
         "inspect",
         "reproduce",
         "bench",
         "completions",
-    ] {
-        assert!(help.contains(command));
+    ];
+    assert_eq!(commands(&Folder::new()), expected);
+}
+
+#[test]
+fn help_ends_with_examples_that_are_understood() {
+    let folder = Folder::with_flowers();
+    for command in ["train", "tune", "predict", "reproduce"] {
+        let help = folder.run(&format!("{command} --help")).stdout;
+        let (_, examples) = help.split_once("Examples:\n").unwrap();
+        let lines: Vec<&str> = examples.lines().map(str::trim).collect();
+        assert!((1..=2).contains(&lines.len()), "{examples}");
+        for line in lines {
+            // Wrong options are refused with code 2; files that are not here are not wrong.
+            let typed = line.strip_prefix("lssvm ").unwrap();
+            if command == "reproduce" {
+                assert!(typed.starts_with("reproduce mnist --"), "{line}");
+                continue;
+            }
+            let code = folder.command(typed).output().unwrap().status.code();
+            assert_eq!(code, Some(1), "{line}");
+        }
+    }
+}
+
+#[test]
+fn every_command_has_help() {
+    let folder = Folder::new();
+    for command in commands(&folder) {
         for option in ["--help", "-h"] {
             let text = folder.run(&format!("{command} {option}")).stdout;
             assert!(text.contains(&format!("Usage: lssvm {command}")), "{text}");
