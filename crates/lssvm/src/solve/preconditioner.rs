@@ -62,8 +62,9 @@ const SPOILT_GROWTH: f64 = 30.0;
 /// lower half; see docs/performance.md.
 const SETUP_SHARE: f64 = 0.25;
 
-/// Features that data have at least in that reckoning: products with Ω cost too.
-const FEWEST_FEATURES: usize = 500;
+/// Features that data have at least in that reckoning, since products with Ω cost too, and
+/// at most: with many features Ω costs so much that a step costs nothing beside it.
+const FEATURES: (usize, usize) = (500, 1000);
 
 /// The least rank, and the largest as a share of N.
 const LEAST_RANK: usize = 100;
@@ -73,7 +74,7 @@ const LARGEST_RANK_SHARE: f64 = 0.25;
 /// a quarter of N² M. All of MNIST to a residual of 10⁻³, in seconds after Ω was there:
 /// 51 with m = 1,500, 41 with 2,500.
 pub fn rank_for(n: usize, features: usize) -> usize {
-    let features = features.max(FEWEST_FEATURES) as f64;
+    let features = features.clamp(FEATURES.0, FEATURES.1) as f64;
     let rank = (0.5 * SETUP_SHARE * n as f64 * features).sqrt();
     let most = (n as f64 * LARGEST_RANK_SHARE) as usize;
     (rank as usize).min(most).max(LEAST_RANK).min(n)
