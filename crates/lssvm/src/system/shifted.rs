@@ -84,14 +84,14 @@ impl<T: Scalar> System<T> {
     fn product_by(&self, v: &Matrix<T>, panels: &Panels<'_, T>) -> Matrix<f64> {
         let (n, k) = (self.n(), v.cols());
         assert_eq!(v.rows(), n);
-        let transposed = skinny::transpose_scaled(v.view(), T::ONE);
+        let padded = skinny::padded(v.view());
         let parts = equal_parts(
             self.tile_rows(),
             (PARTS_PER_THREAD * rayon::current_num_threads()).max(FEWEST_PARTS),
         );
         let partial: Vec<Matrix<f64>> = parts
             .into_par_iter()
-            .map(|part| self.product_of_part(part, v, &transposed, panels))
+            .map(|part| self.product_of_part(part, v, &padded, panels))
             .collect();
         let mut out = Matrix::from_fn(n, k, |i, c| self.lambdas[i] * v.get(i, c).to_f64());
         for part in partial {
@@ -107,31 +107,34 @@ impl<T: Scalar> System<T> {
         &self,
         part: Range<usize>,
         v: &Matrix<T>,
-        transposed: &Matrix<T>,
+        padded: &Matrix<T>,
         panels: &Panels<'_, T>,
     ) -> Matrix<f64> {
-        let k = v.cols();
+        let (k, width) = (v.cols(), padded.cols());
         let mut out = Matrix::<f64>::zeros(self.rows_of_tiles(&part).end, k);
         let (mut scratch, mut own, mut mirrored) = (Vec::new(), Vec::new(), Vec::new());
         for row in part {
             let rows = extent(row, self.n());
             for column in 0..=row {
                 let columns = extent(column, self.n());
-                let v_t = transposed.view().col_range(columns.start, columns.end);
+                let v_c = padded.row_range(columns.start, columns.end);
                 own.clear();
-                own.resize(rows.len() * k, T::ZERO);
+                own.resize(rows.len() * width, T::ZERO);
                 mirrored.clear();
                 mirrored.resize(k * columns.len(), T::ZERO);
                 panels((row, column), &mut scratch, &mut |top, panel, ahead| {
                     let bottom = top + panel.rows();
-                    let here = MatMut::new(panel.rows(), k, &mut own[top * k..bottom * k]);
-                    skinny::add_product_and_fetch(here, panel, v_t, ahead);
+                    let here = &mut own[top * width..bottom * width];
+                    let here = MatMut::new(panel.rows(), width, here);
+                    skinny::add_product_of_padded(here, panel, v_c, ahead);
                     if row != column {
                         let v = v.row_range(rows.start + top, rows.start + bottom);
                         skinny::add_transposed_product(&mut mirrored, panel, v);
                     }
                 });
-                add(&mut out.values_mut()[rows.start * k..], &own);
+                let sums = out.values_mut()[rows.start * k..].chunks_exact_mut(k);
+                sums.zip(own.chunks_exact(width))
+                    .for_each(|(out, own)| add(out, own));
                 if row != column {
                     let out = &mut out.values_mut()[columns.start * k..columns.end * k];
                     add_transposed(out, &mirrored, k);
