@@ -432,29 +432,29 @@ impl<T: Scalar> Padded<'_, T> {
                 let end = (start + PADDED_STEP).min(depth);
                 let mut j = start;
                 while j + 2 <= end {
-                    for half in 0..2 {
+                    for (half, sums) in sums.iter_mut().enumerate() {
                         let q = T::Vector::<A>::load(&self.q.row(j + half)[left..left + lanes]);
-                        for r in 0..R {
-                            let value = T::Vector::<A>::splat(*s[r].get_unchecked(j + half));
-                            sums[half][r] = sums[half][r].add_product(value, q);
+                        for (sum, s) in sums.iter_mut().zip(&s) {
+                            let value = T::Vector::<A>::splat(*s.get_unchecked(j + half));
+                            *sum = sum.add_product(value, q);
                         }
                     }
                     j += 2;
                 }
                 if j < end {
                     let q = T::Vector::<A>::load(&self.q.row(j)[left..left + lanes]);
-                    for r in 0..R {
-                        let value = T::Vector::<A>::splat(s[r][j]);
-                        sums[0][r] = sums[0][r].add_product(value, q);
+                    for (sum, s) in sums[0].iter_mut().zip(&s) {
+                        *sum = sum.add_product(T::Vector::<A>::splat(s[j]), q);
                     }
                 }
             }
             let one = T::Vector::<A>::splat(T::ONE);
-            for r in 0..R {
+            let [even, odd] = sums;
+            for (r, (even, odd)) in even.into_iter().zip(odd).enumerate() {
                 let out = &mut self.out.row_mut(top + r)[left..left + lanes];
                 T::Vector::<A>::load(out)
-                    .add_product(sums[0][r], one)
-                    .add_product(sums[1][r], one)
+                    .add_product(even, one)
+                    .add_product(odd, one)
                     .store(out);
             }
         }

@@ -281,12 +281,15 @@ fn places(n: usize) -> Vec<(usize, usize)> {
         .collect()
 }
 
+/// Writes the tile in this row and column.
+type MakeTile<'a, V> = dyn Fn((usize, usize), &mut [V]) + Sync + 'a;
+
 /// Gives each tile its place in memory, on the pool. `progress` as for [`Store::new`].
 fn each_tile<V: Send>(
     values: &mut [V],
     n: usize,
     progress: &mut dyn FnMut(f64) -> bool,
-    make: &(dyn Fn((usize, usize), &mut [V]) + Sync),
+    make: &MakeTile<'_, V>,
 ) -> Result<()> {
     let places = places(n);
     let mut rest = values;
