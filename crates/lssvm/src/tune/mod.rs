@@ -19,7 +19,7 @@ use std::time::Instant;
 
 use serde::Serialize;
 
-use crate::data::Dataset;
+use crate::data::{Dataset, Targets, Task};
 use crate::kernel::Gamma;
 use crate::linalg::Scalar;
 use crate::solve::{Flow, Iteration, Method, Observer, Plan};
@@ -34,6 +34,9 @@ const SURVIVORS: f64 = 1.0 / 3.0;
 
 /// Candidates that go on at least, where there are as many.
 const LEAST_SURVIVORS: usize = 4;
+
+/// Rows of each class that every sample has, where there are as many.
+const OF_EACH_CLASS: usize = 2;
 
 /// Most rows of the last rung: a factorisation of more takes minutes.
 const MOST_ROWS: usize = 15_000;
@@ -139,10 +142,17 @@ pub fn tune<T: Scalar>(
             data.source.display()
         ))
     })?;
-    let outputs = labels.resolve(base.task.unwrap_or_default())?.outputs();
-    let seed = base.seed.unwrap_or(1);
-    let mut order: Vec<usize> = (0..data.n_samples()).collect();
-    random::shuffle(&mut random::rng(seed), &mut order);
+    let targets = labels.resolve(base.task.unwrap_or_default())?;
+    let outputs = targets.outputs();
+    let base = &Config {
+        // Of all rows: a sample may look like the other task.
+        task: Some(match targets {
+            Targets::Classes { .. } => Task::Classification,
+            Targets::Values(_) => Task::Regression,
+        }),
+        ..base.clone()
+    };
+    let order = order_of(&targets, data.n_samples(), base.seed.unwrap_or(1));
     let most = most_rows::<T>(&data, outputs, base, &limits);
     let mut alive = space.candidates(&sample(&data, &order, FIRST_ROWS), base)?;
     let mut outcome = Search {
@@ -200,14 +210,13 @@ impl Search {
     ) -> Result<Vec<usize>> {
         let first = self.trials.len();
         for (done, candidate) in alive.iter().enumerate() {
-            let late = limits
-                .seconds
-                .is_some_and(|s| start.elapsed().as_secs_f64() > s);
-            if late || watcher.flow() == Flow::Stop {
+            let deadline = limits.seconds.map(|seconds| (start, seconds));
+            let mut relay = Relay { watcher, deadline };
+            if relay.flow() == Flow::Stop {
                 self.cut_short = true;
                 break;
             }
-            let trial = match attempt(part, candidate, watcher) {
+            let trial = match attempt(part, candidate, &mut relay) {
                 // Somebody asked to stop in the middle of it.
                 Err(Error::Interrupted) => {
                     self.cut_short = true;
@@ -235,12 +244,11 @@ impl Search {
     fn best(&self, limits: &TuneLimits) -> Result<Trial> {
         let on = |rows: usize| self.trials.iter().filter(move |trial| trial.rows == rows);
         let sizes: Vec<usize> = self.rungs.iter().rev().copied().collect();
-        let rows = sizes
+        // Of a rung that was cut short the first may all have failed.
+        let mut bests = sizes
             .iter()
-            .copied()
-            .find(|&rows| on(rows).next().is_some());
-        let best = rows.and_then(|rows| on(rows).min_by(|a, b| compare(a, b)));
-        let Some(best) = best.filter(|best| best.error.is_finite()) else {
+            .filter_map(|&rows| on(rows).min_by(|a, b| compare(a, b)));
+        let Some(best) = bests.find(|best| best.error.is_finite()) else {
             return Err(Error::Data(
                 "no candidate could be trained: the search was ended before the first, or the \
                  features have values that no kernel can handle; scale them, or give it more time"
@@ -284,7 +292,7 @@ fn same_but_c(a: &Config, b: &Config) -> bool {
 fn attempt<T: Scalar>(
     part: &Dataset<T>,
     (candidate, config): &Candidate,
-    watcher: &mut dyn TuneWatcher,
+    relay: &mut Relay<'_>,
 ) -> Result<Trial> {
     let start = Instant::now();
     let loo = Config {
@@ -297,7 +305,7 @@ fn attempt<T: Scalar>(
         validation: None,
         test: None,
     };
-    let (error, standard_error) = match fit(data, &loo, &mut Relay(watcher)) {
+    let (error, standard_error) = match fit(data, &loo, relay) {
         Ok((_, report)) => report
             .leave_one_out
             .as_ref()
@@ -328,6 +336,28 @@ fn score(loo: &Evaluation) -> (f64, f64) {
     };
     // Of the mean of the squares, whose root the RMSE is.
     (scores.rmse, scores.rmse / (2.0 * n).sqrt())
+}
+
+/// Rows in random order, but some of every class first: a sample without one would be
+/// another problem.
+fn order_of(targets: &Targets, rows: usize, seed: u64) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..rows).collect();
+    random::shuffle(&mut random::rng(seed), &mut order);
+    if let Targets::Classes { names, codes } = targets {
+        let mut seen = vec![0; names.len()];
+        let (mut first, mut rest) = (Vec::new(), Vec::with_capacity(rows));
+        for row in order {
+            let seen = &mut seen[codes[row] as usize];
+            match *seen < OF_EACH_CLASS {
+                true => first.push(row),
+                false => rest.push(row),
+            }
+            *seen += 1;
+        }
+        first.append(&mut rest);
+        order = first;
+    }
+    order
 }
 
 /// Rows at random, in the order of the data; the same for all candidates, and each rung
@@ -372,16 +402,30 @@ fn most_rows<T: Scalar>(
     rows.max(1)
 }
 
-/// Passes on the wish to stop.
-struct Relay<'a>(&'a mut dyn TuneWatcher);
+/// Passes on the wish to stop, and that time is up.
+struct Relay<'a> {
+    watcher: &'a mut dyn TuneWatcher,
+    /// The start, and the seconds from then on.
+    deadline: Option<(Instant, f64)>,
+}
+
+impl Relay<'_> {
+    fn flow(&mut self) -> Flow {
+        let late = |&(start, seconds): &(Instant, f64)| start.elapsed().as_secs_f64() > seconds;
+        match self.deadline.as_ref().is_some_and(late) {
+            true => Flow::Stop,
+            false => self.watcher.flow(),
+        }
+    }
+}
 
 impl Observer for Relay<'_> {
     fn iteration(&mut self, _: &Iteration) -> Flow {
-        self.0.flow()
+        self.flow()
     }
 
     fn progress(&mut self, _: f64) -> Flow {
-        self.0.flow()
+        self.flow()
     }
 }
 
@@ -493,6 +537,34 @@ mod tests {
         };
         let error = tune(rings(200), &space, &base, none, &mut Silent).unwrap_err();
         assert!(error.to_string().contains("more time"), "{error}");
+    }
+
+    #[test]
+    fn every_sample_has_every_class() {
+        let mut data = rings(1_200);
+        let class = |i: usize| match i {
+            7 | 1_100 => "rare",
+            i => ["in", "out"][i % 2],
+        };
+        data.labels = Some(Labels::from_text((0..1_200).map(class)));
+        let targets = data.labels.as_ref().unwrap().resolve(Task::Auto).unwrap();
+        let mut order = order_of(&targets, 1_200, 1);
+        assert!(order[..6].contains(&7) && order[..6].contains(&1_100));
+        order.sort_unstable();
+        assert!(order.into_iter().eq(0..1_200));
+        // A weight by name fails where a sample does not know the class.
+        let base = Config {
+            class_weight: Some("rare=5".parse().unwrap()),
+            ..Config::default()
+        };
+        let found = tune(
+            data,
+            &small_space(),
+            &base,
+            TuneLimits::default(),
+            &mut Silent,
+        );
+        assert!(found.unwrap().best.error < 10.0);
     }
 
     #[test]
