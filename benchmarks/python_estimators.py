@@ -88,7 +88,7 @@ def compare(path: Path, task: str, rows: int) -> None:
             quality = f"{root_mean_squared_error(y_test, predicted * spread + center):.4g}"
         whole = search.cv_results_["mean_fit_time"].sum() * 3
         print(
-            f"| {path.name.split(".")[0]}, {len(X):,} × {X.shape[1]} | {name} | {quality} | {seconds:.2f} | "
+            f"| {path.name.split('.')[0]}, {len(X):,} × {X.shape[1]} | {name} | {quality} | {seconds:.2f} | "
             f"{predicting:.2f} | {whole:.1f} |",
             flush=True,
         )

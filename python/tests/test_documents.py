@@ -33,6 +33,12 @@ def test_the_page_runs(monkeypatch):
         exec(compile(block, "python.md", "exec"), {})
 
 
+@pytest.mark.parametrize("path", sorted((ROOT / "benchmarks").glob("*.py")), ids=lambda p: p.name)
+def test_the_benchmarks_are_python_of_every_version_we_promise(path):
+    # What they import is not installed everywhere, so they are read and not run.
+    compile(path.read_text(), path, "exec")
+
+
 STUBTEST = ["mypy.stubtest", "lssvm._lssvm", "--ignore-missing-stub", "--ignore-disjoint-bases"]
 
 
