@@ -157,6 +157,23 @@ def test_leave_one_out_makes_probabilities_mean_something(digits):
     np.testing.assert_array_equal(plain.predict(X_test), model.predict(X_test))
 
 
+def test_probabilities_of_a_given_kernel_are_calibrated_too(digits):
+    import pickle
+
+    X, y, X_test, _ = digits
+
+    def kernel(a, b):
+        return pairwise_kernels(a, b, metric="rbf", gamma=0.05)
+
+    parameters = {"C": 100, "leave_one_out": True}
+    expected = lssvm.LSSVMClassifier(gamma=0.05, **parameters).fit(X, y).predict_proba(X_test)
+    function = lssvm.LSSVMClassifier(kernel=kernel, **parameters).fit(X, y)
+    np.testing.assert_allclose(function.predict_proba(X_test), expected, atol=1e-6)
+    matrix = lssvm.LSSVMClassifier(kernel="precomputed", **parameters).fit(kernel(X, X), y)
+    again = pickle.loads(pickle.dumps(matrix))
+    np.testing.assert_allclose(again.predict_proba(kernel(X_test, X)), expected, atol=1e-6)
+
+
 def test_probabilities_order_the_classes_as_scores_do(digits):
     X, y, X_test, _ = digits
     model = lssvm.LSSVMClassifier(C=100).fit(X, y)

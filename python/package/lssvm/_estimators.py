@@ -192,6 +192,8 @@ class _BaseLSSVM(BaseEstimator):
         )
         self._model = None
         self._coefficients, self._bias = coefficients, bias
+        # The report does not outlast a pickle, and probabilities must.
+        self._scaling = json.loads(self._report.json()).get("scaling")
         self.support_ = rows
         self._take_over(coefficients, bias)
 
@@ -651,7 +653,11 @@ default="rbf"
             They sum to 1.
         """
         scores = self._scores(X)
-        return _lssvm.softmax(scores) if self._model is None else self._model.probabilities(scores)
+        if self._model is not None:
+            return self._model.probabilities(scores)
+        if self._scaling is not None:
+            scores = self._scaling["slope"] * scores + np.array(self._scaling["offsets"])
+        return _lssvm.softmax(scores)
 
 
 class LSSVMRegressor(RegressorMixin, _BaseLSSVM):
