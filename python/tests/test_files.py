@@ -71,6 +71,38 @@ def test_regression_round_trip(tmp_path):
         np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X))
 
 
+@pytest.mark.parametrize(
+    ("classes", "class_weight"),
+    [
+        ([0, 1], {0: 1, 1: 5}),
+        ([0, 1], {np.int64(0): np.float32(1), np.int64(1): np.int32(5)}),
+        ([False, True], {False: 1, True: 5}),
+        ([1.0, 2.0], {2.0: 5}),
+        (["no", "yes"], {"yes": 5}),
+        (["0", "1"], {"1": 5}),
+    ],
+)
+def test_class_weights_come_back_as_they_were(classes, class_weight, tmp_path):
+    from sklearn.base import clone
+
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    y = np.asarray(classes)[np.arange(40) % 2]
+    model = lssvm.LSSVMClassifier(C=7, class_weight=class_weight, image_shape=np.array([1, 3]))
+    model.fit(X, y).save(tmp_path / "m.lssvm")
+    again = lssvm.load(tmp_path / "m.lssvm")
+    assert again.class_weight == class_weight
+    assert again.C == 7 and again.image_shape == (1, 3)
+    refitted = clone(again).fit(X, y)
+    np.testing.assert_array_equal(refitted.decision_function(X), model.decision_function(X))
+
+
+def test_a_parameter_that_cannot_be_written_takes_no_other_with_it(tmp_path):
+    model = lssvm.LSSVMRegressor(C=7, random_state=np.random.RandomState(0))
+    model.fit([[0.0], [1.0]], [0.0, 1.0]).save(tmp_path / "m.lssvm")
+    again = lssvm.load(tmp_path / "m.lssvm")
+    assert again.C == 7 and again.random_state is None
+
+
 def test_bad_files_are_refused(tmp_path):
     path = tmp_path / "no.lssvm"
     with pytest.raises(FileNotFoundError):

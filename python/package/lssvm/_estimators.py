@@ -324,16 +324,17 @@ class _BaseLSSVM(BaseEstimator):
         return getattr(self, "_report", None)
 
     def _parameters_as_json(self) -> str:
-        def plain(value: Any) -> Any:
-            return value.item() if isinstance(value, np.generic) else value
+        """The parameters that can be written; the others come back as defaults."""
+        kept = {}
+        for name, value in self._parameters_to_write().items():
+            try:
+                kept[name] = json.loads(json.dumps(value, default=_plain))
+            except TypeError:
+                continue
+        return json.dumps(kept)
 
-        parameters = {name: plain(value) for name, value in self.get_params(deep=False).items()}
-        kinds = (str, int, float, bool, type(None), dict, list, tuple)
-        kept = {name: value for name, value in parameters.items() if isinstance(value, kinds)}
-        try:
-            return json.dumps(kept)
-        except TypeError:
-            return "{}"
+    def _parameters_to_write(self) -> dict[str, Any]:
+        return self.get_params(deep=False)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file, for :func:`lssvm.load` and the program ``lssvm``.
@@ -573,17 +574,24 @@ default="rbf"
         if isinstance(self.class_weight, str):
             config["class-weight"] = self.class_weight
         elif self.class_weight is not None:
-            known = {name: str(name) for name in self.classes_.tolist()}
-            unknown = [name for name in self.class_weight if name not in known]
-            if unknown:
-                raise ValueError(
-                    f"The classes, {unknown}, are not in class_weight's data: they are "
-                    f"{list(known)}"
-                )
-            config["class-weight"] = {
-                known[name]: float(weight) for name, weight in self.class_weight.items()
-            }
+            config["class-weight"] = self._named_class_weight()
         return config
+
+    def _parameters_to_write(self) -> dict[str, Any]:
+        parameters = super()._parameters_to_write()
+        if isinstance(self.class_weight, dict):
+            parameters["class_weight"] = self._named_class_weight()
+        return parameters
+
+    def _named_class_weight(self) -> dict[str, float]:
+        """Weights of classes by the names that the core knows them by."""
+        known = dict(zip(self.classes_.tolist(), map(str, self.classes_), strict=True))
+        unknown = [name for name in self.class_weight if name not in known]
+        if unknown:
+            raise ValueError(
+                f"The classes, {unknown}, are not in class_weight's data: they are {list(known)}"
+            )
+        return {known[name]: float(weight) for name, weight in self.class_weight.items()}
 
     def _take_over(self, weights: np.ndarray, bias: np.ndarray) -> None:
         if len(self.classes_) == 2:
@@ -844,6 +852,8 @@ def load(path: str | os.PathLike[str]) -> LSSVMClassifier | LSSVMRegressor:
     parameters = json.loads(notes.get(_PARAMETERS_NOTE, "null"))
     if parameters is None:
         parameters = _parameters(config, kind)
+    if parameters.get("image_shape") is not None:
+        parameters["image_shape"] = tuple(parameters["image_shape"])
     model = kind(**parameters)
     model._model = core
     model._X_fit = None
@@ -853,6 +863,11 @@ def load(path: str | os.PathLike[str]) -> LSSVMClassifier | LSSVMRegressor:
         model.feature_names_in_ = np.array(names, dtype=object)
     if isinstance(model, LSSVMClassifier):
         model.classes_ = class_array(outputs["names"], notes.get(_CLASSES_NOTE))
+        if isinstance(model.class_weight, dict):
+            # A file names classes by text; the labels may be numbers.
+            labels = dict(zip(outputs["names"], model.classes_.tolist(), strict=True))
+            named = model.class_weight.items()
+            model.class_weight = {labels.get(name, name): weight for name, weight in named}
     else:
         model._one_column = len(outputs["names"]) == 1
     weights = core.weights
@@ -918,6 +933,13 @@ def _select(target: Any, rows: Any) -> Any:
     if isinstance(target, tuple):
         return target[0], np.ascontiguousarray(target[1][rows])
     return np.ascontiguousarray(target[rows])
+
+
+def _plain(value: Any) -> Any:
+    """A number or an array of NumPy as JSON has it."""
+    if isinstance(value, (np.generic, np.ndarray)):
+        return value.tolist()
+    raise TypeError(f"{value!r} cannot be written")
 
 
 def _kind(classes: np.ndarray) -> str:
