@@ -62,11 +62,12 @@ def test_python_reads_models_of_the_program(program, tmp_path):
 
 def test_regression_round_trip(tmp_path):
     X = np.random.default_rng(0).normal(size=(50, 3))
-    for y in (X[:, 0], X[:, :2]):
+    for y in (X[:, 0], X[:, :2], X[:, :1]):
         model = lssvm.LSSVMRegressor(C=5, preprocess="standardize").fit(X, y)
         model.save(tmp_path / "r.lssvm")
         again = lssvm.load(tmp_path / "r.lssvm")
         assert again.get_params() == model.get_params()
+        assert again.predict(X).shape == y.shape
         np.testing.assert_array_equal(again.predict(X), model.predict(X))
         np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X))
 

@@ -32,6 +32,7 @@ _KERNELS = ("linear", "poly", "rbf", "laplacian", "sigmoid")
 # Where a model keeps what Python wants to find again.
 _PARAMETERS_NOTE = "python-parameters"
 _CLASSES_NOTE = "python-classes"
+_DIMENSIONS_NOTE = "python-target-dimensions"
 
 # Methods that know how far they are from the solution, and aim at it.
 _AIMING = ("pcg", "gauss-seidel")
@@ -148,9 +149,6 @@ class _BaseLSSVM(BaseEstimator):
             rows = rows[within]
         everything = len(rows) == X.shape[0]
         names = getattr(self, "feature_names_in_", None)
-        notes = {_PARAMETERS_NOTE: self._parameters_as_json()}
-        if hasattr(self, "classes_"):
-            notes[_CLASSES_NOTE] = _kind(self.classes_)
         self._model, self._report = _lssvm.fit(
             _dense(X if everything else X[rows]),
             target if everything else _select(target, rows),
@@ -158,7 +156,7 @@ class _BaseLSSVM(BaseEstimator):
             weights=weights,
             feature_names=None if names is None else [str(name) for name in names],
             validation=validation,
-            notes=notes,
+            notes=self._notes(),
             progress=progress,
         )
         self.support_ = rows[np.asarray(self._report.support)]
@@ -322,6 +320,10 @@ class _BaseLSSVM(BaseEstimator):
 
     def _run_report(self) -> Any:
         return getattr(self, "_report", None)
+
+    def _notes(self) -> dict[str, str]:
+        """What :func:`load` wants to find again."""
+        return {_PARAMETERS_NOTE: self._parameters_as_json()}
 
     def _parameters_as_json(self) -> str:
         """The parameters that can be written; the others come back as defaults."""
@@ -577,6 +579,9 @@ default="rbf"
             config["class-weight"] = self._named_class_weight()
         return config
 
+    def _notes(self) -> dict[str, str]:
+        return super()._notes() | {_CLASSES_NOTE: _kind(self.classes_)}
+
     def _parameters_to_write(self) -> dict[str, Any]:
         parameters = super()._parameters_to_write()
         if isinstance(self.class_weight, dict):
@@ -797,6 +802,9 @@ default="rbf"
         self._fit(X, values, 0, sample_weight)
         return self
 
+    def _notes(self) -> dict[str, str]:
+        return super()._notes() | {_DIMENSIONS_NOTE: "1" if self._one_column else "2"}
+
     def _take_over(self, weights: np.ndarray, bias: np.ndarray) -> None:
         self.dual_coef_, self.intercept_ = weights.T, np.asarray(bias)
 
@@ -869,7 +877,9 @@ def load(path: str | os.PathLike[str]) -> LSSVMClassifier | LSSVMRegressor:
             named = model.class_weight.items()
             model.class_weight = {labels.get(name, name): weight for name, weight in named}
     else:
-        model._one_column = len(outputs["names"]) == 1
+        # A single output may still have been a column; the program knows no difference.
+        one = len(outputs["names"]) == 1
+        model._one_column = one and notes.get(_DIMENSIONS_NOTE, "1") == "1"
     weights = core.weights
     model.support_ = np.arange(len(weights))
     model._take_over(weights, core.bias)
