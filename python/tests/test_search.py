@@ -42,6 +42,26 @@ def test_a_regressor_is_chosen():
     assert clone(search).get_params()["space"] == SPACE
 
 
+def test_coef0_is_that_of_the_search():
+    X = np.random.default_rng(0).normal(size=(80, 3))
+    y = (X[:, 0] > 0).astype(int)
+    space = SPACE | {"kernels": ["sigmoid"], "gamma": [0.1], "preprocess": ["none"]}
+    found = {}
+    for coef0 in (0.0, -5.0):
+        search = lssvm.LSSVMSearchCV(lssvm.LSSVMClassifier(coef0=coef0), space=space).fit(X, y)
+        assert search.best_params_["coef0"] == search.best_estimator_.coef0 == coef0
+        # The error belongs to this coef0.
+        again = lssvm.LSSVMClassifier(leave_one_out=True, **search.best_params_).fit(X, y)
+        wrong = np.mean(again.classes_[again.loo_scores_.argmax(axis=1)] != y)
+        assert wrong == pytest.approx(-search.best_score_, abs=1.5 / len(y))
+        found[coef0] = search.cv_results_["error"].tolist()
+    assert found[0.0] != found[-5.0]
+    # The search sets that of "poly" itself.
+    poly = SPACE | {"kernels": ["poly"], "degree": [2]}
+    search = lssvm.LSSVMSearchCV(lssvm.LSSVMClassifier(coef0=-5.0), space=poly).fit(X, y)
+    assert search.best_estimator_.coef0 == 1.0
+
+
 def test_a_search_ends_in_time(digits):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

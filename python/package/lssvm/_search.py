@@ -16,7 +16,14 @@ from . import _lssvm
 from ._estimators import LSSVMClassifier, _dense
 from ._progress import Progress
 
-_SEARCHED = ("preprocess", "kernel", "gamma", "degree", "coef0", "c")
+_SEARCHED = ("preprocess", "kernel", "gamma", "degree", "c")
+
+# Parameters that only some kernels have.
+_OF_KERNEL = {
+    "gamma": ("poly", "rbf", "laplacian", "sigmoid"),
+    "degree": ("poly",),
+    "coef0": ("poly", "sigmoid"),
+}
 
 
 def _chosen_has(method: str) -> Any:
@@ -34,7 +41,8 @@ class LSSVMSearchCV(MetaEstimatorMixin, BaseEstimator):
     ----------
     estimator : LSSVMClassifier or LSSVMRegressor, default=None
         What is fitted in the end, and the settings that are not searched
-        (``class_weight``, ``memory``, ``n_jobs``, ...); a classifier by default.
+        (``class_weight``, ``memory``, ``n_jobs``, ``coef0`` of "sigmoid", ...); a
+        classifier by default.
     space : dict of lists, default=None
         ``preprocess``, ``kernels``, ``gamma`` (multiples of "scale"), ``degree`` and
         ``c``; by default what is worth trying.
@@ -259,8 +267,11 @@ def _finite(error: float | None) -> float:
 
 def _parameters(config: dict[str, Any]) -> dict[str, Any]:
     """Settings of the core as parameters of an estimator."""
-    names = {"c": "C"}
-    given = {names.get(name, name): config[name] for name in _SEARCHED if config.get(name) is not None}
+    kernel = config["kernel"]
+    given = {}
+    for name in (*_SEARCHED, "coef0"):
+        if config.get(name) is not None and kernel in _OF_KERNEL.get(name, (kernel,)):
+            given["C" if name == "c" else name] = config[name]
     if given.get("preprocess") == "none":
         given["preprocess"] = None
     return given
