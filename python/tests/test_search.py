@@ -5,6 +5,8 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.metrics.pairwise import chi2_kernel
+from sklearn.svm import SVC
 
 import lssvm
 
@@ -60,6 +62,19 @@ def test_coef0_is_that_of_the_search():
     poly = SPACE | {"kernels": ["poly"], "degree": [2]}
     search = lssvm.LSSVMSearchCV(lssvm.LSSVMClassifier(coef0=-5.0), space=poly).fit(X, y)
     assert search.best_estimator_.coef0 == 1.0
+
+
+@pytest.mark.parametrize(
+    ("estimator", "message"),
+    [
+        (SVC(), "must be an LSSVMClassifier"),
+        (lssvm.LSSVMClassifier(kernel="precomputed"), "kernel"),
+        (lssvm.LSSVMRegressor(kernel=chi2_kernel), "kernel"),
+    ],
+)
+def test_what_cannot_be_searched_is_said(estimator, message):
+    with pytest.raises(ValueError, match=message):
+        lssvm.LSSVMSearchCV(estimator).fit(np.eye(20), np.arange(20) % 2)
 
 
 def test_a_search_ends_in_time(digits):

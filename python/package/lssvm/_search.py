@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from . import _lssvm
-from ._estimators import LSSVMClassifier, _dense
+from ._estimators import LSSVMClassifier, LSSVMRegressor, _dense
 from ._progress import Progress
 
 _SEARCHED = ("preprocess", "kernel", "gamma", "degree", "c")
@@ -116,7 +116,7 @@ class LSSVMSearchCV(MetaEstimatorMixin, BaseEstimator):
         self : object
             Fitted estimator.
         """
-        estimator = clone(self.estimator) if self.estimator is not None else LSSVMClassifier()
+        estimator = self._own_estimator()
         classifier = is_classifier(estimator)
         rows, target = validate_data(
             self,
@@ -159,6 +159,23 @@ class LSSVMSearchCV(MetaEstimatorMixin, BaseEstimator):
         if found["cut_short"]:
             warnings.warn("the search was ended early: this is the best so far", stacklevel=2)
         return self
+
+    def _own_estimator(self) -> Any:
+        """A copy of the estimator, if it is one that can be searched for."""
+        if self.estimator is None:
+            return LSSVMClassifier()
+        if not isinstance(self.estimator, (LSSVMClassifier, LSSVMRegressor)):
+            raise ValueError(
+                f"estimator = {self.estimator!r}: must be an LSSVMClassifier or LSSVMRegressor, "
+                "whose leave-one-out errors come without refits; for others there is "
+                "sklearn.model_selection.GridSearchCV"
+            )
+        if self.estimator._given_kernel():
+            raise ValueError(
+                "kernel: the search tries kernels that the core computes, and a precomputed one, "
+                "or a function, is none of them; leave the estimator's kernel at its default"
+            )
+        return clone(self.estimator)
 
     def _search(self, estimator: Any, rows: Any, target: Any, weights: Any) -> dict[str, Any]:
         config = estimator._config(rows.dtype)
