@@ -1,6 +1,6 @@
 //! Choosing a model.
 
-use lssvm::data::Dataset;
+use lssvm::data::{Dataset, ImageShape};
 use lssvm::linalg::Precision;
 use lssvm::solve::Flow;
 use lssvm::tune::{Outcome, Space, Trial, TuneLimits, TuneWatcher};
@@ -13,7 +13,7 @@ use crate::fit::{Target, config};
 use crate::run::{Caller, beside};
 
 /// Searches for the settings with the least leave-one-out error; returns what was found,
-/// as JSON. `space`: JSON too, or what is worth trying.
+/// as JSON. `space`: JSON too; what it does not name is what is worth trying.
 #[pyfunction]
 #[pyo3(signature = (x, target, base, *, space=None, weights=None, seconds=None, rows=None, one_standard_error=false, progress=None))]
 #[allow(clippy::too_many_arguments)]
@@ -30,11 +30,7 @@ pub fn tune(
     progress: Option<Bound<'_, PyAny>>,
 ) -> PyResult<String> {
     let base = config(base)?;
-    let wrong = |e: serde_json::Error| PyValueError::new_err(format!("space: {e}"));
-    let space = match space {
-        Some(json) => serde_json::from_str(json).map_err(wrong)?,
-        None => Space::for_rows(base.image_shape),
-    };
+    let space = self::space(space, base.image_shape)?;
     let limits = TuneLimits {
         seconds,
         rows,
@@ -61,6 +57,20 @@ pub fn tune(
     };
     let outcome: Outcome = outcome?;
     serde_json::to_string(&outcome).map_err(|e| PyValueError::new_err(e.to_string()))
+}
+
+fn space(json: Option<&str>, image: Option<ImageShape>) -> PyResult<Space> {
+    let usual = Space::for_rows(image);
+    let Some(json) = json else {
+        return Ok(usual);
+    };
+    let wrong = |e: serde_json::Error| PyValueError::new_err(format!("space: {e}"));
+    let given: serde_json::Map<_, _> = serde_json::from_str(json).map_err(wrong)?;
+    let mut parts = serde_json::to_value(usual).map_err(wrong)?;
+    if let Some(parts) = parts.as_object_mut() {
+        parts.extend(given);
+    }
+    serde_json::from_value(parts).map_err(wrong)
 }
 
 fn dataset<T: Number>(

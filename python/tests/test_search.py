@@ -64,6 +64,16 @@ def test_coef0_is_that_of_the_search():
     assert search.best_estimator_.coef0 == 1.0
 
 
+def test_a_part_of_the_space_is_enough():
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    search = lssvm.LSSVMSearchCV(space={"kernels": ["rbf"], "c": np.logspace(0, 1, 2)})
+    params = search.fit(X, X[:, 0] > 0).cv_results_["params"]
+    assert {p["kernel"] for p in params} == {"rbf"} and {p["C"] for p in params} == {1.0, 10.0}
+    assert len({p["gamma"] for p in params}) > 1 and len({p["preprocess"] for p in params}) > 1
+    with pytest.raises(ValueError, match="space: .*kernel"):
+        lssvm.LSSVMSearchCV(space={"kernel": ["rbf"]}).fit(X, X[:, 0] > 0)
+
+
 @pytest.mark.parametrize(
     ("estimator", "message"),
     [

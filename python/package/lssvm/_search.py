@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from . import _lssvm
-from ._estimators import LSSVMClassifier, LSSVMRegressor, _dense
+from ._estimators import LSSVMClassifier, LSSVMRegressor, _dense, _plain
 from ._progress import Progress
 
 _SEARCHED = ("preprocess", "kernel", "gamma", "degree", "c")
@@ -45,7 +45,7 @@ class LSSVMSearchCV(MetaEstimatorMixin, BaseEstimator):
         classifier by default.
     space : dict of lists, default=None
         ``preprocess``, ``kernels``, ``gamma`` (multiples of "scale"), ``degree`` and
-        ``c``; by default what is worth trying.
+        ``c``; what is not in it is what is worth trying.
     time : float, default=None
         Most seconds of the search.
     max_rows : int, default=None
@@ -187,7 +187,7 @@ class LSSVMSearchCV(MetaEstimatorMixin, BaseEstimator):
                 _dense(rows),
                 target,
                 json.dumps(config),
-                space=None if self.space is None else json.dumps(self.space),
+                space=None if self.space is None else json.dumps(self.space, default=_plain),
                 weights=weights,
                 seconds=self.time,
                 rows=self.max_rows,
