@@ -35,10 +35,24 @@ pub enum Told {
     Begin(String, usize),
     /// Share of a step.
     Step(f64),
-    /// Rows, the least error so far, and how many candidates are done, of how many.
-    Tried(usize, f64, usize, usize),
+    /// A candidate of a search.
+    Tried(Tried),
     /// Iteration, relative residual, validation error.
     Iteration(usize, Option<f64>, Option<f64>),
+}
+
+/// What a search tells after each candidate.
+pub struct Tried {
+    /// Rows, and the least error on so many.
+    pub rows: usize,
+    pub error: f64,
+    /// How many candidates are done, of how many.
+    pub done: usize,
+    pub of: usize,
+    /// The trial, and the best so far, as JSON: Python keeps them, so that a search that
+    /// is interrupted has not been for nothing.
+    pub trial: String,
+    pub best: String,
 }
 
 /// What the work has of the caller.
@@ -58,8 +72,8 @@ impl Caller {
     }
 
     /// Tells of a candidate of a search.
-    pub fn tried(&self, rows: usize, error: f64, done: usize, of: usize) {
-        (self.tell)(Told::Tried(rows, error, done, of));
+    pub fn tried(&self, tried: Tried) {
+        (self.tell)(Told::Tried(tried));
     }
 }
 
@@ -145,7 +159,7 @@ fn caller<R: Send + 'static>(
 fn pass_on(call: &Bound<'_, PyAny>, told: Told) -> PyResult<()> {
     match told {
         Told::Begin(text, iterations) => call.call1(("begin", text, iterations))?,
-        Told::Tried(rows, error, done, of) => call.call1(("tried", rows, error, done, of))?,
+        Told::Tried(t) => call.call1(("tried", t.rows, t.error, t.done, t.of, t.trial, t.best))?,
         Told::Step(done) => call.call1(("step", done))?,
         Told::Iteration(i, residual, error) => call.call1(("iteration", i, residual, error))?,
     };

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 
 use crate::array::{Number, Rows};
 use crate::fit::{Target, config};
-use crate::run::{Caller, beside};
+use crate::run::{Caller, Tried, beside};
 
 /// Searches for the settings with the least leave-one-out error; returns what was found,
 /// as JSON. `space`: JSON too; what it does not name is what is worth trying.
@@ -88,8 +88,16 @@ fn dataset<T: Number>(
 struct Told<'a>(&'a mut Caller);
 
 impl TuneWatcher for Told<'_> {
-    fn tried(&mut self, _: &Trial, best: &Trial, done: usize, of: usize) -> Flow {
-        self.0.tried(best.rows, best.error, done, of);
+    fn tried(&mut self, trial: &Trial, best: &Trial, done: usize, of: usize) -> Flow {
+        let json = |trial| serde_json::to_string(trial).unwrap_or_default();
+        self.0.tried(Tried {
+            rows: best.rows,
+            error: best.error,
+            done,
+            of,
+            trial: json(trial),
+            best: json(best),
+        });
         self.0.flow()
     }
 

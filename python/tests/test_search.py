@@ -1,5 +1,7 @@
 """Choosing a model."""
 
+import os
+import signal
 import warnings
 
 import numpy as np
@@ -85,6 +87,33 @@ def test_a_part_of_the_space_is_enough():
 def test_what_cannot_be_searched_is_said(estimator, message):
     with pytest.raises(ValueError, match=message):
         lssvm.LSSVMSearchCV(estimator).fit(np.eye(20), np.arange(20) % 2)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+def test_ctrl_c_leaves_the_best_so_far(monkeypatch):
+    from sklearn.exceptions import NotFittedError
+
+    from lssvm import _search
+
+    X = np.random.default_rng(0).normal(size=(1000, 20))
+    y = np.sin(X[:, 0]) > 0
+    search = lssvm.LSSVMSearchCV(space=SPACE).fit(X[:50], y[:50])
+    keep = _search._Tried.__call__
+
+    def interrupt(self, kind, *told):
+        keep(self, kind, *told)
+        if len(self.trials) == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(_search._Tried, "__call__", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        search.fit(X, y)
+    assert len(search.cv_results_["error"]) == 3
+    assert search.best_score_ == -search.cv_results_["error"].min()
+    assert search.best_params_ in search.cv_results_["params"]
+    # What an earlier fit left does not belong to these settings.
+    with pytest.raises(NotFittedError):
+        search.predict(X)
 
 
 def test_a_search_ends_in_time(digits):

@@ -27,7 +27,7 @@ class Progress:
             self._text = self._text.split(" (")[0]
             return
         if kind == "tried":
-            rows, error, done, self._total = told
+            rows, error, done, self._total = told[:4]
             if self._bar:
                 self._bar.total = self._total
             self._text = f"{rows} rows"

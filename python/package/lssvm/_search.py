@@ -30,12 +30,36 @@ def _chosen_has(method: str) -> Any:
     return lambda self: hasattr(self.estimator or LSSVMClassifier(), method)
 
 
+class _Tried:
+    """Keeps what was tried, for a search that is interrupted; passes it on to the bar."""
+
+    def __init__(self, progress: Progress | None) -> None:
+        self.trials: list[dict[str, Any]] = []
+        self.best: dict[str, Any] | None = None
+        self._progress = progress
+
+    def __call__(self, kind: str, *told: Any) -> None:
+        if kind == "tried":
+            trial, best = map(json.loads, told[-2:])
+            self.trials.append(trial)
+            self.best = best
+        if self._progress:
+            self._progress(kind, *told)
+
+    def close(self) -> None:
+        if self._progress:
+            self._progress.close()
+
+
 class LSSVMSearchCV(MetaEstimatorMixin, BaseEstimator):
     """Search for preprocessing, kernel, its parameters and C by leave-one-out errors.
 
     Nothing is refitted for a leave-one-out error, and no rows are kept apart. All
     candidates are tried on 1,000 rows at random, the better third of them on three times
     as many, and so on (successive halving). The best is fitted on all rows.
+
+    Ctrl-C ends a search with ``KeyboardInterrupt``; ``best_params_``, ``best_score_`` and
+    ``cv_results_`` are then those of what was tried by then.
 
     Parameters
     ----------
@@ -141,14 +165,29 @@ class LSSVMSearchCV(MetaEstimatorMixin, BaseEstimator):
         weights = None
         if sample_weight is not None:
             weights = _check_sample_weight(sample_weight, rows, dtype=np.float64)
-        found = self._search(estimator, rows, told, weights)
-        best = _parameters(found["best"]["config"])
-        estimator = clone(estimator).set_params(**best)
+        tried = _Tried(Progress() if self.verbose else None)
+        try:
+            found = self._search(estimator, rows, told, weights, tried)
+        except KeyboardInterrupt:
+            if tried.best is not None:
+                self._keep(tried.best, tried.trials, classifier)
+            raise
+        finally:
+            tried.close()
+        self._keep(found["best"], found["trials"], classifier)
+        if found["cut_short"]:
+            warnings.warn("the search was ended early: this is the best so far", stacklevel=2)
+        estimator = clone(estimator).set_params(**self.best_params_)
         self.best_estimator_ = estimator.fit(X, y, sample_weight=sample_weight)
-        self.best_params_ = best
+        return self
+
+    def _keep(self, best: dict[str, Any], trials: list[dict[str, Any]], classifier: bool) -> None:
+        """What is known before anything is fitted on all rows."""
+        # That of an earlier fit would not belong to these settings.
+        self.__dict__.pop("best_estimator_", None)
         unit = 100 if classifier else 1
-        self.best_score_ = -found["best"]["error"] / unit
-        trials = found["trials"]
+        self.best_params_ = _parameters(best["config"])
+        self.best_score_ = -_finite(best["error"]) / unit
         self.cv_results_ = {
             "rows": np.array([trial["rows"] for trial in trials]),
             "error": np.array([_finite(trial["error"]) for trial in trials]) / unit,
@@ -156,9 +195,6 @@ class LSSVMSearchCV(MetaEstimatorMixin, BaseEstimator):
             "seconds": np.array([trial["seconds"] for trial in trials]),
             "params": [_parameters(trial["config"]) for trial in trials],
         }
-        if found["cut_short"]:
-            warnings.warn("the search was ended early: this is the best so far", stacklevel=2)
-        return self
 
     def _own_estimator(self) -> Any:
         """A copy of the estimator, if it is one that can be searched for."""
@@ -177,26 +213,23 @@ class LSSVMSearchCV(MetaEstimatorMixin, BaseEstimator):
             )
         return clone(self.estimator)
 
-    def _search(self, estimator: Any, rows: Any, target: Any, weights: Any) -> dict[str, Any]:
+    def _search(
+        self, estimator: Any, rows: Any, target: Any, weights: Any, progress: Any
+    ) -> dict[str, Any]:
         config = estimator._config(rows.dtype)
         for name in (*_SEARCHED, "method", "tolerance", "averages", "loo", "iterations"):
             config.pop(name, None)
-        progress = Progress() if self.verbose else None
-        try:
-            found = _lssvm.tune(
-                _dense(rows),
-                target,
-                json.dumps(config),
-                space=None if self.space is None else json.dumps(self.space, default=_plain),
-                weights=weights,
-                seconds=self.time,
-                rows=self.max_rows,
-                one_standard_error=bool(self.one_standard_error),
-                progress=progress,
-            )
-        finally:
-            if progress:
-                progress.close()
+        found = _lssvm.tune(
+            _dense(rows),
+            target,
+            json.dumps(config),
+            space=None if self.space is None else json.dumps(self.space, default=_plain),
+            weights=weights,
+            seconds=self.time,
+            rows=self.max_rows,
+            one_standard_error=bool(self.one_standard_error),
+            progress=progress,
+        )
         return dict(json.loads(found))
 
     def predict(self, X: Any) -> np.ndarray:
@@ -212,7 +245,7 @@ class LSSVMSearchCV(MetaEstimatorMixin, BaseEstimator):
         y : ndarray
             Classes or values.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "best_estimator_")
         return self.best_estimator_.predict(X)
 
     @available_if(_chosen_has("decision_function"))
@@ -229,7 +262,7 @@ class LSSVMSearchCV(MetaEstimatorMixin, BaseEstimator):
         scores : ndarray
             As :meth:`LSSVMClassifier.decision_function`.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "best_estimator_")
         return self.best_estimator_.decision_function(X)
 
     @available_if(_chosen_has("predict_proba"))
@@ -246,7 +279,7 @@ class LSSVMSearchCV(MetaEstimatorMixin, BaseEstimator):
         p : ndarray of shape (n_samples, n_classes)
             They sum to 1.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "best_estimator_")
         return self.best_estimator_.predict_proba(X)
 
     def score(self, X: Any, y: Any) -> float:
@@ -264,7 +297,7 @@ class LSSVMSearchCV(MetaEstimatorMixin, BaseEstimator):
         score : float
             As that of the estimator.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "best_estimator_")
         return float(self.best_estimator_.score(X, y))
 
     def __sklearn_tags__(self) -> Any:
