@@ -3,12 +3,14 @@
 use lssvm::data::{Dataset, ImageShape};
 use lssvm::linalg::Precision;
 use lssvm::solve::Flow;
+use lssvm::train::Shape;
 use lssvm::tune::{Outcome, Space, Trial, TuneLimits, TuneWatcher};
 use numpy::PyReadonlyArray1;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::array::{Number, Rows};
+use crate::error::raise;
 use crate::fit::{Target, config};
 use crate::run::{Caller, Tried, beside};
 
@@ -57,6 +59,27 @@ pub fn tune(
     };
     let outcome: Outcome = outcome?;
     serde_json::to_string(&outcome).map_err(|e| PyValueError::new_err(e.to_string()))
+}
+
+/// The method that a fit with these settings would take.
+#[pyfunction]
+pub fn chosen_method(
+    config: &str,
+    rows: usize,
+    features: usize,
+    outputs: usize,
+) -> PyResult<String> {
+    let config = self::config(config)?;
+    let shape = Shape {
+        rows,
+        features,
+        outputs,
+        others: 0,
+        validation: false,
+        image: config.image_shape,
+    };
+    let effective = config.resolve(shape).map_err(raise)?;
+    Ok(effective.method.to_string())
 }
 
 fn space(json: Option<&str>, image: Option<ImageShape>) -> PyResult<Space> {

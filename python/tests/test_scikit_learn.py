@@ -1,4 +1,4 @@
-"""What scikit-learn asks of every estimator, without exception."""
+"""What scikit-learn asks of every estimator, with the exceptions of calibration alone."""
 
 import joblib
 import numpy as np
@@ -25,6 +25,7 @@ ESTIMATORS = [
     lssvm.LSSVMClassifier(method="pcg", precision="f64", tol=1e-12),
     lssvm.LSSVMRegressor(method="gauss-seidel", precision="f64", tol=1e-12, max_iter=1000),
     lssvm.LSSVMSearchCV(space=SPACE),
+    lssvm.LSSVMSearchCV(lssvm.LSSVMClassifier(method="pcg", precision="f64", tol=1e-12), space=SPACE),
     lssvm.LSSVMSearchCV(lssvm.LSSVMRegressor(), space=SPACE),
     lssvm.UnitNorm(),
     lssvm.GaussianWindow(),
@@ -32,7 +33,26 @@ ESTIMATORS = [
 ]
 
 
-@parametrize_with_checks(ESTIMATORS)
+# Probabilities that are calibrated have an offset for each class, which may put another
+# class first where two scores are nearly equal; and a row that is there twice is not left
+# out by leaving one of the two out, so that a weight of 2 is not two rows. The search with
+# "pcg", which is not calibrated, passes these too.
+CALIBRATED = dict.fromkeys(
+    [
+        "check_classifiers_train",
+        "check_sample_weight_equivalence_on_dense_data",
+        "check_sample_weight_equivalence_on_sparse_data",
+    ],
+    "probabilities are calibrated by leaving one out",
+)
+
+
+def justified(estimator):
+    default_search = isinstance(estimator, lssvm.LSSVMSearchCV) and estimator.estimator is None
+    return CALIBRATED if default_search else {}
+
+
+@parametrize_with_checks(ESTIMATORS, expected_failed_checks=justified)
 def test_scikit_learn_accepts_it(estimator, check):
     check(estimator)
 

@@ -28,11 +28,23 @@ def test_a_classifier_is_chosen(digits):
     assert search.best_score_ == -search.cv_results_["error"].min()
     assert search.best_params_["kernel"] == "rbf"
     assert search.score(X_test, y_test) > 0.9
-    np.testing.assert_allclose(search.predict_proba(X_test).sum(axis=1), 1)
+    p = search.predict_proba(X_test)
+    np.testing.assert_allclose(p.sum(axis=1), 1)
+    # The bare softmax of ten scores in 0 … 1 never says more than e / (e + 9).
+    assert search.best_estimator_.leave_one_out and p.max() > 0.9
     # What it says of itself is what a fit with these settings says.
     again = lssvm.LSSVMClassifier(leave_one_out=True, **search.best_params_).fit(X, y)
     wrong = np.mean(again.classes_[again.loo_scores_.argmax(axis=1)] != y)
     assert wrong == pytest.approx(-search.best_score_, abs=2 / len(y))
+
+
+def test_probabilities_are_left_as_they_are_where_the_method_has_no_leave_one_out(digits):
+    X, y, _, _ = digits
+    pcg = lssvm.LSSVMSearchCV(lssvm.LSSVMClassifier(method="pcg"), space=SPACE).fit(X, y)
+    assert not pcg.best_estimator_.leave_one_out
+    apart = lssvm.LSSVMSearchCV(lssvm.LSSVMClassifier(early_stopping=True), space=SPACE).fit(X, y)
+    assert not apart.best_estimator_.leave_one_out
+    assert apart.predict_proba(X).max() > 0.9
 
 
 def test_a_regressor_is_chosen():

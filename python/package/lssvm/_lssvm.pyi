@@ -89,6 +89,7 @@ def tune(
     one_standard_error: bool = False,
     progress: Any = None,
 ) -> str: ...
+def chosen_method(config: str, rows: int, features: int, outputs: int) -> str: ...
 def load_dataset(
     path: str,
     *,

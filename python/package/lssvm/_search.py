@@ -83,7 +83,8 @@ class LSSVMSearchCV(MetaEstimatorMixin, BaseEstimator):
     Attributes
     ----------
     best_estimator_ : LSSVMClassifier or LSSVMRegressor
-        Fitted on all rows with the best settings.
+        Fitted on all rows with the best settings; a classifier with ``leave_one_out``
+        where its method is "exact", as it is up to 15,000 rows unless told otherwise.
     best_params_ : dict
         These settings.
     best_score_ : float
@@ -177,9 +178,26 @@ class LSSVMSearchCV(MetaEstimatorMixin, BaseEstimator):
         self._keep(found["best"], found["trials"], classifier)
         if found["cut_short"]:
             warnings.warn("the search was ended early: this is the best so far", stacklevel=2)
-        estimator = clone(estimator).set_params(**self.best_params_)
-        self.best_estimator_ = estimator.fit(X, y, sample_weight=sample_weight)
+        estimator.set_params(**self.best_params_)
+        if classifier and self._can_leave_one_out(estimator, rows):
+            estimator.set_params(leave_one_out=True)
+            try:
+                self.best_estimator_ = clone(estimator).fit(X, y, sample_weight=sample_weight)
+                return self
+            except MemoryError:
+                # Said before any work: the scores take room that the fit alone does not.
+                estimator.set_params(leave_one_out=False)
+        self.best_estimator_ = clone(estimator).fit(X, y, sample_weight=sample_weight)
         return self
+
+    def _can_leave_one_out(self, estimator: Any, rows: Any) -> bool:
+        """Whether the method of the last fit gives what calibrates probabilities."""
+        if estimator.early_stopping:
+            # The rows that it keeps apart calibrate them.
+            return False
+        config = json.dumps(estimator._config(rows.dtype) | {"loo": False})
+        method = _lssvm.chosen_method(config, rows.shape[0], rows.shape[1], len(self.classes_))
+        return bool(method == "exact")
 
     def _keep(self, best: dict[str, Any], trials: list[dict[str, Any]], classifier: bool) -> None:
         """What is known before anything is fitted on all rows."""
@@ -268,6 +286,10 @@ class LSSVMSearchCV(MetaEstimatorMixin, BaseEstimator):
     @available_if(_chosen_has("predict_proba"))
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities by the best estimator.
+
+        Calibrated on leave-one-out scores of the training rows, or on the rows that
+        ``early_stopping`` kept apart; with other methods than "exact" the softmax of the
+        scores, as :meth:`LSSVMClassifier.predict_proba` has it.
 
         Parameters
         ----------
