@@ -104,6 +104,19 @@ def test_an_iteration_too_few_is_a_warning():
         lssvm.LSSVMRegressor(method="pcg", tol=1e-12, max_iter=1, C=1e6).fit(X, y)
 
 
+def test_the_warning_can_do_without_a_residual():
+    from sklearn.exceptions import ConvergenceWarning
+
+    told = {
+        "config": {"method": "gauss-seidel"},
+        "stopped": "iterations",
+        "iterations": 4,
+        "relative_residual": None,
+    }
+    with pytest.warns(ConvergenceWarning, match="a relative residual that is unknown"):
+        lssvm.LSSVMRegressor()._warn(told)
+
+
 def test_reading_a_folder_with_a_test_part():
     from conftest import ROOT
 

@@ -144,6 +144,18 @@ def test_leave_one_out_is_that_of_refits():
         np.testing.assert_allclose(model.loo_scores_[i], refit.predict(X[[i]])[0], rtol=1e-7)
 
 
+def test_leave_one_out_has_the_rows_that_were_learned_from():
+    X, y = problem(40)
+    parameters = {"C": 5, "gamma": 0.3, "leave_one_out": True}
+    weights = np.ones(40)
+    weights[[3, 20]] = 0
+    some = lssvm.LSSVMRegressor(**parameters).fit(X, y, sample_weight=weights)
+    rest = lssvm.LSSVMRegressor(**parameters).fit(X[weights > 0], y[weights > 0])
+    np.testing.assert_allclose(some.loo_scores_, rest.loo_scores_)
+    apart = lssvm.LSSVMRegressor(early_stopping=True, random_state=0, **parameters).fit(X, y)
+    assert apart.loo_scores_.shape == (36, 2)
+
+
 def test_leave_one_out_makes_probabilities_mean_something(digits):
     from sklearn.metrics import log_loss
 

@@ -278,9 +278,10 @@ class _BaseLSSVM(BaseEstimator):
         if method in _AIMING and told["stopped"] in ("iterations", "time"):
             residual = told["relative_residual"]
             if residual is None or residual > self.tol:
+                size = "that is unknown" if residual is None else f"of {residual:.1e}"
                 warnings.warn(
                     f"{method} made all {told['iterations']} iterations and has a relative "
-                    f"residual of {residual:.1e}, above tol = {self.tol:g}; raise max_iter, "
+                    f"residual {size}, where tol = {self.tol:g} was wanted; raise max_iter, "
                     "or tol, or lower C",
                     ConvergenceWarning,
                     stacklevel=4,
@@ -454,9 +455,10 @@ default="rbf"
         Which rows of ``X`` the model has.
     support_vectors_ : ndarray of shape (n_support, n_features_out)
         These rows, after preprocessing.
-    loo_scores_ : ndarray of shape (n_support, n_outputs)
+    loo_scores_ : ndarray of shape (n_learned, n_outputs)
         Scores of the training rows by models that never saw them, with
-        ``leave_one_out``; one column a class.
+        ``leave_one_out``; one column a class. The rows are those of ``X``, in their
+        order, without those of weight 0 and those that ``early_stopping`` kept apart.
     n_iter_ : int
         Iterations that were made.
     residual_ : float
@@ -739,9 +741,10 @@ default="rbf"
         Which rows of ``X`` the model has.
     support_vectors_ : ndarray of shape (n_support, n_features_out)
         These rows, after preprocessing.
-    loo_scores_ : ndarray of shape (n_support, n_outputs)
+    loo_scores_ : ndarray of shape (n_learned, n_outputs)
         Scores of the training rows by models that never saw them, with
-        ``leave_one_out``; one column a class.
+        ``leave_one_out``; one column an output. The rows are those of ``X``, in their
+        order, without those of weight 0 and those that ``early_stopping`` kept apart.
     n_iter_ : int
         Iterations that were made.
     residual_ : float
