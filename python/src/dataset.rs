@@ -10,6 +10,7 @@ use pyo3::types::PyDict;
 
 use crate::array::{Number, is_double, to_array};
 use crate::error::raise;
+use crate::run::beside;
 
 /// A column by name or number.
 #[derive(FromPyObject)]
@@ -50,8 +51,16 @@ pub fn load_dataset<'py>(
         ..ReadOptions::default()
     };
     match is_double(precision)? {
-        true => parts(py, read::<f64>(&path, &options).map_err(raise)?, task),
-        false => parts(py, read::<f32>(&path, &options).map_err(raise)?, task),
+        true => parts(
+            py,
+            beside(py, None, move |_| read::<f64>(&path, &options))?,
+            task,
+        ),
+        false => parts(
+            py,
+            beside(py, None, move |_| read::<f32>(&path, &options))?,
+            task,
+        ),
     }
 }
 

@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use lssvm::data::{Dataset, ImageShape};
+use lssvm::data::{Dataset, ImageShape, Labels};
 use lssvm::linalg::{Matrix, Precision};
 use lssvm::model::{AnyModel, Model};
+use lssvm::solve::Flow;
 use lssvm::train::{Evaluation, Report, truth};
 use lssvm_report::{Machine, Pictures, Run, training_page};
 use numpy::PyArray1;
@@ -17,7 +18,13 @@ use crate::array::{Number, Rows, to_array};
 use crate::error::raise;
 use crate::fit::Target;
 use crate::report::PyReport;
-use crate::run::beside;
+use crate::run::{Caller, beside};
+
+/// Rows of a block of predictions: those of the core's own batches, so that the bits are
+/// those of a call with all rows, and of the program.
+const BLOCK_ROWS: usize = 8192;
+const BLOCK_VALUES: usize = 1 << 24;
+const LEAST_BLOCK_ROWS: usize = 512;
 
 /// A model: what a file of the program holds.
 #[pyclass(name = "Model", module = "lssvm._lssvm", frozen)]
@@ -43,25 +50,28 @@ impl PyModel {
 impl PyModel {
     /// Reads a model file.
     #[classmethod]
-    fn load(_: &Bound<'_, PyType>, path: PathBuf) -> PyResult<Self> {
-        AnyModel::load(&path).map(Self::new).map_err(raise)
+    fn load(of: &Bound<'_, PyType>, path: PathBuf) -> PyResult<Self> {
+        let model = of.py().detach(|| AnyModel::load(&path));
+        model.map(Self::new).map_err(raise)
     }
 
     /// Reads the bytes of a model file.
     #[classmethod]
-    fn from_bytes(_: &Bound<'_, PyType>, bytes: &[u8]) -> PyResult<Self> {
-        AnyModel::from_bytes(bytes).map(Self::new).map_err(raise)
+    fn from_bytes(of: &Bound<'_, PyType>, bytes: &[u8]) -> PyResult<Self> {
+        let model = of.py().detach(|| AnyModel::from_bytes(bytes));
+        model.map(Self::new).map_err(raise)
     }
 
     /// The bytes of a model file.
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let bytes = either!(&*self.0, model => model.to_bytes()).map_err(raise)?;
-        Ok(PyBytes::new(py, &bytes))
+        let bytes = py.detach(|| either!(&*self.0, model => model.to_bytes()));
+        Ok(PyBytes::new(py, &bytes.map_err(raise)?))
     }
 
     /// Writes a model file, all of it or nothing.
-    fn save(&self, path: PathBuf) -> PyResult<()> {
-        either!(&*self.0, model => model.save(&path)).map_err(raise)
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        py.detach(|| either!(&*self.0, model => model.save(&path)))
+            .map_err(raise)
     }
 
     fn __reduce__<'py>(
@@ -136,26 +146,28 @@ impl PyModel {
 
     /// Writes a page about the model and how well it does on these rows. `report`: of
     /// the run that made it, if there is one.
-    #[pyo3(signature = (x, target, path, name, report=None, image=None))]
+    #[pyo3(signature = (x, target, path, name, threads, report=None, image=None))]
     #[allow(clippy::too_many_arguments)]
     fn write_report(
         &self,
+        py: Python<'_>,
         x: Rows<'_>,
         target: Target<'_>,
         path: PathBuf,
         name: String,
+        threads: usize,
         report: Option<PyRef<'_, PyReport>>,
         image: Option<[usize; 3]>,
     ) -> PyResult<()> {
         let page = Page {
-            target: &target,
+            labels: target.labels()?,
             name,
-            report: report.as_ref().map(|report| report.inner()),
+            report: report.map(|report| report.inner().clone()),
             image,
         };
         let (html, json) = match &*self.0 {
-            AnyModel::F32(model) => page.of(model, x.to_matrix()),
-            AnyModel::F64(model) => page.of(model, x.to_matrix()),
+            AnyModel::F32(_) => self.page::<f32>(py, page, &x, threads),
+            AnyModel::F64(_) => self.page::<f64>(py, page, &x, threads),
         }?;
         let write = |path: PathBuf, text: String| {
             std::fs::write(&path, text)
@@ -177,56 +189,105 @@ impl PyModel {
         Model<T>: Of,
     {
         let (model, x) = (Arc::clone(&self.0), x.to_matrix::<T>());
-        let scores = beside(py, None, move |_| {
-            let pool = rayon::ThreadPoolBuilder::new()
-                .num_threads(threads)
-                .build()
-                .map_err(|e| lssvm::Error::parameter("threads", threads, e.to_string()))?;
-            pool.install(|| match Model::<T>::of(&model) {
-                Some(model) => model.decision_function(x),
-                None => Err(lssvm::Error::Data("a model of another precision".into())),
-            })
+        let scores = beside(py, None, move |caller| {
+            in_pool(threads, || in_blocks(Model::<T>::of(&model)?, x, caller))
         })?;
         Ok(to_array(py, scores)?.into_any())
     }
+
+    fn page<T: Number>(
+        &self,
+        py: Python<'_>,
+        page: Page,
+        x: &Rows<'_>,
+        threads: usize,
+    ) -> PyResult<(String, String)>
+    where
+        Model<T>: Of,
+    {
+        let (model, x) = (Arc::clone(&self.0), x.to_matrix::<T>());
+        beside(py, None, move |_| {
+            in_pool(threads, || page.of(Model::<T>::of(&model)?, x))
+        })
+    }
+}
+
+/// The scores, block by block, with a look at the wish to stop before each.
+fn in_blocks<T: Number>(
+    model: &Model<T>,
+    x: Matrix<T>,
+    caller: &mut Caller,
+) -> lssvm::Result<Matrix<T>> {
+    let width = model.n_features().max(model.pipeline().n_features_out());
+    let rows = (BLOCK_VALUES / width).clamp(LEAST_BLOCK_ROWS, BLOCK_ROWS);
+    if x.rows() <= rows || x.cols() == 0 {
+        return model.decision_function(x);
+    }
+    let mut scores = Vec::with_capacity(x.rows() * model.n_outputs());
+    for values in x.values().chunks(rows * x.cols()) {
+        if caller.flow() == Flow::Stop {
+            return Err(lssvm::Error::Interrupted);
+        }
+        let block = Matrix::from_vec(values.len() / x.cols(), x.cols(), values.to_vec());
+        match model.decision_function(block) {
+            Ok(block) => scores.extend(block.into_values()),
+            // An error may name a row, which is to be counted from the first of all.
+            Err(_) => return model.decision_function(x),
+        }
+    }
+    Ok(Matrix::from_vec(x.rows(), model.n_outputs(), scores))
+}
+
+/// Runs `f` on so many threads.
+fn in_pool<R: Send>(
+    threads: usize,
+    f: impl FnOnce() -> lssvm::Result<R> + Send,
+) -> lssvm::Result<R> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+    let pool = pool.map_err(|e| lssvm::Error::parameter("threads", threads, e.to_string()))?;
+    pool.install(f)
 }
 
 /// The model of one precision in a model of any.
 trait Of: Sized {
-    fn of(model: &AnyModel) -> Option<&Self>;
+    fn of(model: &AnyModel) -> lssvm::Result<&Self>;
+}
+
+fn another() -> lssvm::Error {
+    lssvm::Error::Data("a model of another precision".into())
 }
 
 impl Of for Model<f32> {
-    fn of(model: &AnyModel) -> Option<&Self> {
+    fn of(model: &AnyModel) -> lssvm::Result<&Self> {
         match model {
-            AnyModel::F32(model) => Some(model),
-            AnyModel::F64(_) => None,
+            AnyModel::F32(model) => Ok(model),
+            AnyModel::F64(_) => Err(another()),
         }
     }
 }
 
 impl Of for Model<f64> {
-    fn of(model: &AnyModel) -> Option<&Self> {
+    fn of(model: &AnyModel) -> lssvm::Result<&Self> {
         match model {
-            AnyModel::F64(model) => Some(model),
-            AnyModel::F32(_) => None,
+            AnyModel::F64(model) => Ok(model),
+            AnyModel::F32(_) => Err(another()),
         }
     }
 }
 
 /// What a page is made of besides model and rows.
-struct Page<'a> {
-    target: &'a Target<'a>,
+struct Page {
+    labels: Labels,
     name: String,
-    report: Option<&'a Report>,
+    report: Option<Report>,
     image: Option<[usize; 3]>,
 }
 
-impl Page<'_> {
+impl Page {
     /// The page, and its numbers as JSON.
-    fn of<T: Number>(&self, model: &Model<T>, x: Matrix<T>) -> PyResult<(String, String)> {
+    fn of<T: Number>(self, model: &Model<T>, x: Matrix<T>) -> lssvm::Result<(String, String)> {
         let mut data = Dataset::new(self.name.as_ref(), x.clone());
-        data.labels = Some(self.target.labels()?);
+        data.labels = Some(self.labels);
         data.image = self
             .image
             .or(model.input().image)
@@ -235,24 +296,24 @@ impl Page<'_> {
                 height,
                 width,
             });
-        let truth = truth(&data, model.outputs()).map_err(raise)?;
-        let scores = model.decision_function(x).map_err(raise)?;
+        let truth = truth(&data, model.outputs())?;
+        let scores = model.decision_function(x)?;
         let names = model.outputs().names();
         let mut report = match self.report {
-            Some(report) => report.clone(),
-            None => Report::of_model(model).map_err(raise)?,
+            Some(report) => report,
+            None => Report::of_model(model)?,
         };
-        report.test = Some(Evaluation::new(&scores, &truth, names).map_err(raise)?);
+        report.test = Some(Evaluation::new(&scores, &truth, names)?);
         let pictures = Pictures::new(&data);
         let page = training_page(&Run {
             report: &report,
-            data: self.name.clone(),
+            data: self.name,
             names,
             pictures: pictures.as_ref(),
             machine: Machine::detect(),
         });
         let json = serde_json::to_string_pretty(&page.to_json());
-        let json = json.map_err(|e| PyValueError::new_err(e.to_string()))?;
+        let json = json.map_err(|e| lssvm::Error::Data(e.to_string()))?;
         Ok((page.to_html(), json))
     }
 }

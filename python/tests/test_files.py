@@ -60,6 +60,17 @@ def test_python_reads_models_of_the_program(program, tmp_path):
     clone(model).set_params(max_iter=-1).fit(test.data[:200], test.target[:200])
 
 
+def test_blocks_of_predictions_have_the_bits_of_the_program(program, tmp_path):
+    # More rows than a block, and not a multiple of it.
+    X = np.random.default_rng(0).normal(size=(17_001, 3)).astype(np.float32)
+    model = lssvm.LSSVMRegressor().fit(X[:200], np.sin(X[:200, 0]))
+    model.save(tmp_path / "m.lssvm")
+    np.save(tmp_path / "X.npy", X)
+    run(program, "predict", tmp_path / "m.lssvm", tmp_path / "X.npy", "--output", tmp_path / "p.csv")
+    told = np.loadtxt(tmp_path / "p.csv", dtype=np.float32)
+    np.testing.assert_array_equal(told, model.predict(X))
+
+
 def test_regression_round_trip(tmp_path):
     X = np.random.default_rng(0).normal(size=(50, 3))
     for y in (X[:, 0], X[:, :2], X[:, :1]):

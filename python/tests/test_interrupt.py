@@ -40,8 +40,8 @@ def test_ctrl_c_ends_a_fit(method):
     assert done.stdout.startswith("interrupted") or (method == "exact" and done.stdout == "ended\n")
 
 
-def test_other_threads_run_during_a_fit():
-    X = np.random.default_rng(0).normal(size=(3000, 50))
+def ticks_during(work):
+    """How often another thread got its turn while `work` ran."""
     ticks = []
     stop = threading.Event()
 
@@ -52,11 +52,34 @@ def test_other_threads_run_during_a_fit():
     thread = threading.Thread(target=tick)
     thread.start()
     start = time.monotonic()
-    lssvm.LSSVMRegressor(method="mp", block_size=300, max_iter=20).fit(X, X[:, 0])
+    work()
     end = time.monotonic()
     stop.set()
     thread.join()
-    assert sum(start < t < end for t in ticks) > 5
+    return sum(start < t < end for t in ticks)
+
+
+def test_other_threads_run_during_a_fit():
+    X = np.random.default_rng(0).normal(size=(3000, 50))
+    model = lssvm.LSSVMRegressor(method="mp", block_size=300, max_iter=20)
+    assert ticks_during(lambda: model.fit(X, X[:, 0])) > 5
+
+
+def test_other_threads_run_while_files_are_read_and_written(tmp_path):
+    X = np.random.default_rng(0).normal(size=(1500, 8000))
+    model = lssvm.LSSVMRegressor(kernel="linear").fit(X, X[:, 0])
+    path = tmp_path / "m.lssvm"
+    table = tmp_path / "t.csv"
+    table.write_text("a,b,c,y\n" + "1.25,2.5,3.75,0.5\n" * 200_000)
+    # Without the lock set free there would be none, or one at the very beginning.
+    assert ticks_during(lambda: model.save(path)) > 3
+    assert ticks_during(lambda: lssvm.load(path)) > 3
+    assert ticks_during(lambda: model._model.to_bytes()) > 3
+    assert ticks_during(lambda: lssvm.load_dataset(table)) > 3
+    page = tmp_path / "page.html"
+    assert ticks_during(lambda: lssvm.report(model, X, X[:, 0], page)) > 3
+    with pytest.raises(ValueError, match="n_jobs"):
+        lssvm.report(model.set_params(n_jobs=0), X, X[:, 0], page)
 
 
 def test_the_bar_is_shown(capsys):

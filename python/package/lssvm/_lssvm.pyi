@@ -22,6 +22,7 @@ class Model:
         target: Any,
         path: str,
         name: str,
+        threads: int,
         report: Report | None = None,
         image: list[int] | None = None,
     ) -> None: ...

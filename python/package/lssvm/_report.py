@@ -63,5 +63,6 @@ def report(
         values = np.asarray(y, dtype=np.float64)
         target = values.reshape(len(values), -1)
     shape = None if image_shape is None else [int(size) for size in image_shape]
-    core.write_report(X, target, os.fspath(path), name, model._run_report(), shape)
-
+    core.write_report(
+        X, target, os.fspath(path), name, model._threads(), model._run_report(), shape
+    )
