@@ -83,6 +83,8 @@ def test_labels_come_back_as_they_were(classes, tmp_path):
         ({"preprocess": "polish"}, "polish"),
         ({"n_jobs": 0}, "n_jobs"),
         ({"early_stopping": True, "kernel": "precomputed"}, "early_stopping"),
+        ({"preprocess": "standardize", "kernel": "precomputed"}, "preprocess"),
+        ({"image_shape": (5, 8), "kernel": "precomputed"}, "image_shape"),
     ],
 )
 def test_a_wrong_parameter_is_named(change, message):

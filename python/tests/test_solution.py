@@ -57,13 +57,15 @@ def test_every_method_finds_it(method):
     assert model.n_iter_ >= 1 and len(model.history_["seconds"]) == model.n_iter_
 
 
-@pytest.mark.parametrize("method", ["exact", "pcg", "gauss-seidel", "mp"])
+@pytest.mark.parametrize(
+    "method", ["exact", "pcg", "gauss-seidel", "mp", "kaczmarz", "kaczmarz-mp", "nystrom"]
+)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_a_kernel_matrix_or_function_gives_the_same(method, dtype):
     X, y = problem()
     X = X.astype(dtype)
     parameters = {"C": 1.0, "method": method, "tol": 1e-6, "random_state": 0, "max_iter": 2000}
-    if method == "mp":
+    if method in ("mp", "kaczmarz", "kaczmarz-mp", "nystrom"):
         parameters["block_size"] = 81
     plain = lssvm.LSSVMRegressor(gamma=1.0, **parameters).fit(X, y)
 

@@ -165,10 +165,12 @@ class _BaseLSSVM(BaseEstimator):
     def _fit_given(
         self, X: Any, target: Any, weights: Any, rows: Any, config: dict[str, Any], progress: Any
     ) -> None:
-        if self.early_stopping:
-            raise ValueError("early_stopping: needs a kernel that the core can compute")
-        if self.preprocess is not None:
-            raise ValueError("preprocess: needs a kernel that the core can compute")
+        for name, off in (("early_stopping", False), ("preprocess", None), ("image_shape", None)):
+            if getattr(self, name) is not off and getattr(self, name) != off:
+                raise ValueError(
+                    f"{name}: needs a kernel that the core can compute; a precomputed one, or a "
+                    f"function, knows nothing of it. Leave {name} at {off}"
+                )
         everything = len(rows) == X.shape[0]
         self._X_fit = None
         if callable(self.kernel):
