@@ -357,8 +357,10 @@ class _BaseLSSVM(BaseEstimator):
         """Write the model as an ONNX graph, for onnxruntime and others.
 
         The graph takes ``X`` (float, any number of rows, raw features) and gives
-        ``label`` and ``scores`` for a classifier, ``variable`` for a regressor. Needs
-        the package ``onnx`` (``pip install lssvm[onnx]``).
+        ``label``, ``scores`` (one column a class) and ``probabilities`` for a classifier,
+        ``variable`` for a regressor. Needs the package ``onnx``
+        (``pip install lssvm[onnx]``). A graph has at most 2 GB, training rows included:
+        about 680,000 rows of 784 features in ``f32``; a larger model is a ``ValueError``.
 
         Parameters
         ----------

@@ -13,6 +13,9 @@ import numpy as np
 
 _OPSET = 17
 
+# A graph is one protobuf message, of at most 2 GB; 1 MB of it is left to the nodes.
+# Tensors in files beside it would lift the limit, and be one more thing to lose.
+_MOST_BYTES = 2**31 - 2**20
 
 
 def write_onnx(core: Any, classes: np.ndarray | None, path: str) -> None:
@@ -24,6 +27,7 @@ def write_onnx(core: Any, classes: np.ndarray | None, path: str) -> None:
         raise ImportError("to_onnx needs the package onnx: pip install onnx") from error
 
     told = json.loads(core.description)
+    support, weights = core.support, core.weights
     single = core.precision == "f32"
     number = np.float32 if single else np.float64
     graph = _Graph()
@@ -32,16 +36,16 @@ def write_onnx(core: Any, classes: np.ndarray | None, path: str) -> None:
     for step in told["pipeline"]["steps"]:
         x = _STEPS[step["step"]](graph, x, step | {"n_features": width})
         if step["step"] == "fourier":
-            width = core.support.shape[1]
+            width = support.shape[1]
     x = graph.node("Cast", x, to=TensorProto.FLOAT if single else TensorProto.DOUBLE)
-    omega = _kernel(graph, x, told["kernel"], core.support, number)
-    scores = graph.node("MatMul", omega, graph.constant(core.weights))
+    omega = _kernel(graph, x, told["kernel"], support, number)
+    scores = graph.node("MatMul", omega, graph.constant(weights))
     scores = graph.node("Add", scores, graph.constant(core.bias))
     kind = TensorProto.FLOAT if single else TensorProto.DOUBLE
     rows = "rows"
     if classes is None:
         graph.node("Identity", scores, output="variable")
-        outputs = [helper.make_tensor_value_info("variable", kind, [rows, core.weights.shape[1]])]
+        outputs = [helper.make_tensor_value_info("variable", kind, [rows, weights.shape[1]])]
     else:
         best = graph.node("ArgMax", scores, axis=1, keepdims=0)
         if classes.dtype.kind in "iub":
@@ -52,9 +56,12 @@ def write_onnx(core: Any, classes: np.ndarray | None, path: str) -> None:
             names, label = classes, TensorProto.STRING
         graph.node("Gather", graph.constant(names), best, axis=0, output="label")
         graph.node("Identity", scores, output="scores")
+        p = _probabilities(graph, scores, told.get("scaling"))
+        graph.node("Cast", p, to=kind, output="probabilities")
         outputs = [
             helper.make_tensor_value_info("label", label, [rows]),
             helper.make_tensor_value_info("scores", kind, [rows, len(classes)]),
+            helper.make_tensor_value_info("probabilities", kind, [rows, len(classes)]),
         ]
     inputs = [helper.make_tensor_value_info("X", kind, [rows, n_features])]
     made = helper.make_graph(graph.nodes, "lssvm", inputs, outputs, graph.constants)
@@ -68,12 +75,24 @@ def write_onnx(core: Any, classes: np.ndarray | None, path: str) -> None:
     onnx.save(model, path)
 
 
+def _probabilities(graph: _Graph, scores: str, scaling: dict[str, Any] | None) -> str:
+    """Softmax of the scores, scaled if the model is calibrated; in double precision."""
+    from onnx import TensorProto
+
+    scores = graph.node("Cast", scores, to=TensorProto.DOUBLE)
+    if scaling is not None:
+        scores = graph.node("Mul", scores, graph.double(scaling["slope"]))
+        scores = graph.node("Add", scores, graph.double(scaling["offsets"]))
+    return graph.node("Softmax", scores, axis=1)
+
+
 class _Graph:
     """Nodes and constants, named by number."""
 
     def __init__(self) -> None:
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
+        self.n_bytes = 0
 
     def node(self, kind: str, *inputs: str, output: str | None = None, **attributes: Any) -> str:
         from onnx import helper
@@ -87,6 +106,13 @@ class _Graph:
 
         name = f"constant{len(self.constants)}"
         array = np.asarray(value)
+        self.n_bytes += array.nbytes
+        if self.n_bytes > _MOST_BYTES:
+            raise ValueError(
+                f"to_onnx: a graph has at most 2 GB, and the training rows and weights of this "
+                f"model have more; fit it with precision='f32' (half of them), or with fewer "
+                f"rows, or keep it in the file of save()"
+            )
         if array.dtype.kind in "OU":
             text: Any = [str(item).encode() for item in array]
             tensor = helper.make_tensor(name, TensorProto.STRING, array.shape, text)
