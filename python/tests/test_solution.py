@@ -116,6 +116,20 @@ def test_rows_of_weight_zero_do_not_count():
     np.testing.assert_allclose(some.predict(X), rest.predict(X))
 
 
+def test_classes_of_weight_zero_do_not_count():
+    X = problem(60)[0]
+    y = np.arange(60) % 3
+
+    def kernel(a, b):
+        return pairwise_kernels(a, b, metric="rbf", gamma=0.3)
+
+    by_rows = lssvm.LSSVMClassifier(gamma=0.3).fit(X, y, sample_weight=(y != 0).astype(float))
+    for parameters in ({"gamma": 0.3}, {"kernel": kernel}):
+        model = lssvm.LSSVMClassifier(class_weight={0: 0}, **parameters).fit(X, y)
+        np.testing.assert_array_equal(model.support_, np.flatnonzero(y))
+        np.testing.assert_allclose(model.decision_function(X), by_rows.decision_function(X))
+
+
 def test_early_stopping_keeps_the_best_iteration(digits):
     X, y, X_test, y_test = digits
     model = lssvm.LSSVMClassifier(

@@ -574,6 +574,13 @@ default="rbf"
                 "at least 2 classes"
             )
         target = ([str(name) for name in self.classes_], codes.astype(np.uint32))
+        if isinstance(self.class_weight, dict):
+            named = self._named_class_weight()
+            counts = np.array([named.get(str(name), 1.0) != 0 for name in self.classes_])
+            if not counts.all():
+                # Left out here, as rows of weight 0 are: the core would number the rest anew.
+                own = _check_sample_weight(sample_weight, X, dtype=np.float64)
+                sample_weight = own * counts[codes]
         self._fit(X, target, len(self.classes_), sample_weight)
         return self
 
