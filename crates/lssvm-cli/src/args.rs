@@ -26,7 +26,7 @@ Examples:
 const TRAIN_EXAMPLES: &str = "\
 Examples:
   lssvm train data/mnist --model mnist.lssvm
-  lssvm train flowers.csv --label species --validation 0.2 --model flowers.lssvm --report flowers.html";
+  lssvm train flowers.csv --label species --validation 0.2 --model flowers.lssvm";
 
 const TUNE_EXAMPLES: &str = "\
 Examples:

@@ -18,6 +18,7 @@ use crate::{Error, Result};
 /// # Ok::<(), lssvm::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Written")]
 pub struct ImageShape {
     /// Colour planes: 1 for grey, 3 for red, green and blue.
     pub channels: usize,
@@ -25,6 +26,33 @@ pub struct ImageShape {
     pub height: usize,
     /// Pixels from left to right.
     pub width: usize,
+}
+
+/// As people write it, or as a configuration that was printed has it.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "expected a shape such as '28x28' or '3x32x32'")]
+enum Written {
+    Text(String),
+    Sizes {
+        channels: usize,
+        height: usize,
+        width: usize,
+    },
+}
+
+impl TryFrom<Written> for ImageShape {
+    type Error = Error;
+
+    fn try_from(written: Written) -> Result<Self> {
+        match written {
+            Written::Text(text) => text.parse(),
+            Written::Sizes {
+                channels,
+                height,
+                width,
+            } => format!("{channels}x{height}x{width}").parse(),
+        }
+    }
 }
 
 impl ImageShape {
@@ -94,6 +122,21 @@ mod tests {
         for text in ["", "28", "0x3", "2x2x2x2", "axb", "-1x3"] {
             let message = text.parse::<ImageShape>().unwrap_err().to_string();
             assert!(message.contains("such as 28x28"), "{message}");
+        }
+        let shape: ImageShape = "3x4x5".parse().unwrap();
+        let sizes = serde_json::json!({"channels": 3, "height": 4, "width": 5});
+        for written in [sizes, "3x4x5".into(), serde_json::to_value(shape).unwrap()] {
+            assert_eq!(
+                serde_json::from_value::<ImageShape>(written).unwrap(),
+                shape
+            );
+        }
+        for wrong in [
+            serde_json::json!({"channels": 0, "height": 4, "width": 5}),
+            3.into(),
+        ] {
+            let message = serde_json::from_value::<ImageShape>(wrong).unwrap_err();
+            assert!(message.to_string().contains("28x28"), "{message}");
         }
         let huge = format!("{0}x{0}", usize::MAX);
         assert!(huge.parse::<ImageShape>().is_err());
