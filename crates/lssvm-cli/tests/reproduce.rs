@@ -38,6 +38,10 @@ fn quick_mnist_behaves_as_the_paper_says() {
     let page = folder.json("mnist-quick.json");
     assert!(page["title"].as_str().unwrap().contains("quick"));
     assert!(page["lead"].as_str().unwrap().contains("fewer rows"));
+    let facts = page["facts"].to_string();
+    for part in ["poly, degree 4, gamma 1", "the paper: within 8 GB"] {
+        assert!(facts.contains(part), "{part} in {facts}");
+    }
 
     // Nyström: better with larger J, flat after a few members.
     let committees =
@@ -136,12 +140,17 @@ of = "b"
 fn an_experiment_of_ones_own() {
     let folder = Folder::with_flowers();
     folder.write("own.toml", OWN);
-    folder.run("reproduce own.toml");
+    let written = folder.run("reproduce own.toml");
     let page = folder.json("own.json");
     assert_eq!(curve(&page, "one", "kaczmarz 20").len(), 5);
     let rows = &blocks(&page, "two", "heatmap")[0]["rows"];
     assert_eq!(rows.as_array().unwrap().len(), 3);
-    assert!(!folder.read("own.html").contains("Flowers <b>"));
+    let html = folder.read("own.html");
+    assert!(!html.contains("Flowers <b>"));
+    // It says what was run, and nothing of a paper that it knows nothing of.
+    assert!(html.contains("rbf, gamma scale") && !html.contains("degree"));
+    assert!(!html.contains("paper"), "{}", page["sections"][0]);
+    assert!(!written.stdout.contains("paper"), "{}", written.stdout);
 
     // A figure brings the run it shows; the others are left out.
     folder.run("reproduce own.toml --only two --quick --report sub.html");

@@ -23,6 +23,9 @@ const OURS: [(&str, &str); 2] = [
     ),
 ];
 
+/// Seconds an iteration takes in the paper, as a run says it.
+const PAPER_SECONDS: &str = "paper-seconds";
+
 /// A file of runs and figures.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -32,6 +35,8 @@ pub struct Experiment {
     pub about: String,
     /// Where the data are unless `--data` says otherwise.
     pub data: Option<PathBuf>,
+    /// The memory that the paper's runs took, in words.
+    pub paper_memory: Option<String>,
     /// Options of `train` for all runs.
     #[serde(default)]
     settings: toml::Table,
@@ -211,6 +216,15 @@ impl Experiment {
         Ok(self)
     }
 
+    /// Whether the file says what a paper has, to be shown beside what came out.
+    pub fn has_paper(&self) -> bool {
+        let runs = self.figures.iter().flat_map(|figure| &figure.runs);
+        let mut runs = runs.chain(&self.also);
+        self.paper_memory.is_some()
+            || self.figures.iter().any(Figure::has_paper)
+            || runs.any(|run| run.contains_key(PAPER_SECONDS))
+    }
+
     /// All runs, in the order of the file.
     pub fn runs(&self) -> anyhow::Result<Vec<Run>> {
         let tables = self.figures.iter().flat_map(|figure| &figure.runs);
@@ -227,10 +241,10 @@ impl Experiment {
         let (Some(name), label) = (text("name"), text("label")) else {
             bail!("a run needs a name = \"...\"");
         };
-        let paper_seconds = match table.remove("paper-seconds") {
+        let paper_seconds = match table.remove(PAPER_SECONDS) {
             Some(toml::Value::Float(seconds)) => Some(seconds),
             Some(toml::Value::Integer(seconds)) => Some(seconds as f64),
-            Some(_) => bail!("run '{name}': paper-seconds must be a number"),
+            Some(_) => bail!("run '{name}': {PAPER_SECONDS} must be a number"),
             None => None,
         };
         let config = table.try_into();
@@ -286,6 +300,11 @@ impl Run {
 }
 
 impl Figure {
+    fn has_paper(&self) -> bool {
+        let Paper { value, text, .. } = &self.paper;
+        value.is_some() || !text.is_empty() || self.paper_table.is_some()
+    }
+
     /// Names of the runs it shows.
     pub fn names(&self) -> Vec<String> {
         let own = self.runs.iter().filter_map(|run| run.get("name")?.as_str());

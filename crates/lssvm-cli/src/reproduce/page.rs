@@ -6,7 +6,7 @@ use lssvm::solve::Truth;
 use lssvm::train::{Evaluation, Report};
 use lssvm_report::{
     Axis, Block, Gallery, Heatmap, Machine, Mark, Page, Pictures, Plot, Section, Series, Table,
-    Tile,
+    Tile, kernel_in_words,
 };
 
 use super::Results;
@@ -16,6 +16,10 @@ use super::table::{paper, seconds_per_iteration};
 
 /// Images of a gallery; more would be a page of their own.
 const MOST_TILES: usize = 400;
+
+/// Columns that only the experiments of a paper have.
+const PAPER_SAYS: &str = "the paper says";
+const PAPER_SECONDS: &str = "the paper's s";
 
 pub fn page(results: &Results) -> Page {
     let experiment = &results.experiment;
@@ -51,11 +55,12 @@ fn lead(results: &Results) -> String {
         Some((run, test.error_percent?, test.error_percent_interval?))
     });
     let best = errors.min_by(|a, b| a.1.total_cmp(&b.1));
-    let small = match results.quick {
-        true => {
+    let small = match (results.quick, results.experiment.has_paper()) {
+        (true, true) => {
             " With fewer rows and iterations than the paper, so that its values are not to be reached."
         }
-        false => "",
+        (true, false) => " With fewer rows and iterations than the whole experiment.",
+        (false, _) => "",
     };
     match best {
         Some((run, error, (low, high))) => format!(
@@ -77,25 +82,33 @@ fn facts(results: &Results, page: &mut Page) {
     if let Some(test) = &report.test {
         page.fact("test rows", test.rows);
     }
-    let config = &report.config;
-    page.fact(
-        "kernel",
-        format!("{} of degree {}", config.kernel, config.degree),
-    );
-    page.fact("c", config.c);
-    page.fact("seed", config.seed);
-    page.fact("threads", config.threads);
+    page.fact("kernel", distinct(results, |r| kernel_in_words(&r.config)));
+    page.fact("c", distinct(results, |r| r.config.c.to_string()));
+    page.fact("seed", distinct(results, |r| r.config.seed.to_string()));
+    let threads = distinct(results, |r| r.config.threads.to_string());
+    page.fact("threads", threads);
     page.fact("machine", Machine::detect().describe());
     let peak = all_made(results)
         .filter_map(|(_, report)| report.peak_memory_bytes)
         .max();
     if let Some(peak) = peak {
-        page.fact(
-            "peak memory",
-            format!("{} (the paper: within 8 GB)", Bytes(peak)),
-        );
+        let paper = results.experiment.paper_memory.as_ref();
+        let paper = paper.map_or(String::new(), |text| format!(" (the paper: {text})"));
+        page.fact("peak memory", format!("{}{paper}", Bytes(peak)));
     }
     page.fact("program", concat!("lssvm ", env!("CARGO_PKG_VERSION")));
+}
+
+/// A setting of all runs; each of its values if they differ in it.
+fn distinct(results: &Results, of: impl Fn(&Report) -> String) -> String {
+    let mut values: Vec<String> = Vec::new();
+    for (_, report) in all_made(results) {
+        let value = of(report);
+        if !values.contains(&value) {
+            values.push(value);
+        }
+    }
+    values.join("; ")
 }
 
 fn summary(results: &Results) -> Section {
@@ -137,18 +150,41 @@ fn summary(results: &Results) -> Section {
         "iterations",
         "error, %",
         "settled at, %",
-        "the paper says",
+        PAPER_SAYS,
         "fluctuation, %",
         "s an iteration",
-        "the paper's s",
+        PAPER_SECONDS,
         "relative residual",
     ];
     let rows: Vec<Vec<String>> = all_made(results).map(row).collect();
-    section
-        .blocks
-        .push(Block::Table(Table::new("All runs", header, rows)));
+    let mut table = Table::new("All runs", header, rows);
+    if !results.experiment.has_paper() {
+        without(&mut table, &[PAPER_SAYS, PAPER_SECONDS]);
+    }
+    section.blocks.push(Block::Table(table));
     section.blocks.push(Block::Table(time(results)));
     section
+}
+
+/// Leaves out columns that would be empty.
+fn without(table: &mut Table, names: &[&str]) {
+    let keep: Vec<bool> = table
+        .header
+        .iter()
+        .map(|name| !names.contains(&name.as_str()))
+        .collect();
+    fn kept<T: Clone>(cells: &[T], keep: &[bool]) -> Vec<T> {
+        let pairs = cells.iter().zip(keep);
+        pairs
+            .filter(|(_, keep)| **keep)
+            .map(|(c, _)| c.clone())
+            .collect()
+    }
+    table.header = kept(&table.header, &keep);
+    table.numeric = kept(&table.numeric, &keep);
+    for row in &mut table.rows {
+        *row = kept(row, &keep);
+    }
 }
 
 /// Where the seconds of an iteration go.

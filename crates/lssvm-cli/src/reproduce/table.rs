@@ -12,8 +12,10 @@ pub fn print(results: &Results) {
         .map(|run| run.label().chars().count())
         .max();
     let width = width.unwrap_or(0).max(3);
+    let has_paper = results.experiment.has_paper();
+    let last = if has_paper { "  paper" } else { "" };
     say(format!(
-        "{:<width$}  {:>8}  {:>14}  {:>7}  {:>8}  paper",
+        "{:<width$}  {:>8}  {:>14}  {:>7}  {:>8}{last}",
         "run", "error", "settled at", "s/iter", "residual"
     ));
     for (run, report) in results.runs.iter().zip(&results.reports) {
@@ -23,7 +25,7 @@ pub fn print(results: &Results) {
         let error = report.test.as_ref().and_then(|test| test.error_percent);
         let settled = Settled::new(&report.history);
         let residual = report.relative_residual;
-        say(format!(
+        let line = format!(
             "{:<width$}  {:>8}  {:>14}  {:>7.2}  {:>8}  {}",
             run.label(),
             error.map_or("–".into(), |e| format!("{e:.2} %")),
@@ -34,10 +36,15 @@ pub fn print(results: &Results) {
             seconds_per_iteration(report),
             residual.map_or("–".into(), |r| format!("{r:.1e}")),
             paper(results, run),
-        ));
+        );
+        say(line.trim_end());
     }
-    if results.quick {
-        say("--quick: fewer rows and iterations than the paper; its values are not to be reached");
+    match (results.quick, has_paper) {
+        (true, true) => say(
+            "--quick: fewer rows and iterations than the paper; its values are not to be reached",
+        ),
+        (true, false) => say("--quick: fewer rows and iterations than the whole experiment"),
+        (false, _) => {}
     }
 }
 

@@ -27,7 +27,7 @@ pub fn add(page: &mut Page, run: &Run) {
         page.fact("validation rows", grouped(validation.rows as f64, 0));
     }
     page.fact("preprocessing", &config.preprocess);
-    page.fact("kernel", kernel(config));
+    page.fact("kernel", kernel_in_words(config));
     page.fact("regularisation (c)", short(config.c));
     page.fact("method", config.method);
     if config.method.draws_blocks() || config.method == Method::GaussSeidel {
@@ -85,8 +85,8 @@ fn iterations(run: &Run) -> String {
     }
 }
 
-/// Its name, and the parameters that it has.
-fn kernel(config: &Effective) -> String {
+/// The kernel of a run: its name, and the parameters that it has.
+pub fn kernel_in_words(config: &Effective) -> String {
     let (name, gamma) = (config.kernel, config.gamma);
     let (coef0, degree) = (short(config.coef0), config.degree);
     match name {

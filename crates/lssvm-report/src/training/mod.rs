@@ -14,6 +14,7 @@ mod facts;
 mod mistakes;
 mod values;
 
+pub use facts::kernel_in_words;
 use lssvm::solve::Truth;
 use lssvm::train::{Evaluation, Report};
 
