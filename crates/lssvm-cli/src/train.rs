@@ -176,7 +176,7 @@ fn see_images<T: Scalar>(data: &mut Data<T>, shape: ImageShape) {
 }
 
 /// The library decides for itself; this is for the words on the screen only.
-fn is_classification<T: Scalar>(train: &Dataset<T>, config: &Config) -> bool {
+pub fn is_classification<T: Scalar>(train: &Dataset<T>, config: &Config) -> bool {
     let task = config.task.unwrap_or_default();
     let targets = train.labels.as_ref().map(|labels| labels.resolve(task));
     matches!(targets, Some(Ok(lssvm::data::Targets::Classes { .. })))

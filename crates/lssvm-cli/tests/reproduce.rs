@@ -163,6 +163,57 @@ fn an_experiment_of_ones_own() {
     assert_eq!((&runs[0][1], &runs[0][2]), (&"8".into(), &"3".into()));
 }
 
+/// Two runs on a table of values.
+const VALUES: &str = r#"
+title = "Curves"
+data = "."
+
+[settings]
+task = "regression"
+block-size = 20
+iterations = 6
+
+[[figure]]
+id = "one"
+title = "One"
+kind = "curves"
+runs = [{ name = "mp", method = "mp" }, { name = "kaczmarz", method = "kaczmarz" }]
+"#;
+
+#[test]
+fn an_experiment_with_values_shows_their_rmse() {
+    let folder = Folder::new();
+    folder.write("train.csv", curves(0..120));
+    folder.write("test.csv", curves(120..180));
+    folder.write("own.toml", VALUES);
+    let written = folder.run("reproduce own.toml");
+    let page = folder.json("own.json");
+    let rmse = curve(&page, "one", "mp");
+    assert_eq!(rmse.len(), 6);
+    assert!(rmse[5] < rmse[0] && rmse[5] > 0.0, "{rmse:?}");
+    let plot = blocks(&page, "one", "plot")[0];
+    assert_eq!(plot["y"]["label"], "test RMSE");
+    let table = blocks(&page, "summary", "table")[0];
+    assert_eq!(table["header"][3], "error (RMSE)");
+    // To four digits, as the curve ends.
+    let shown: f64 = table["rows"][0][3].as_str().unwrap().parse().unwrap();
+    assert!((shown / rmse[5] - 1.0).abs() < 1e-3, "{shown} and {rmse:?}");
+    assert!(page["lead"].as_str().unwrap().contains("least test RMSE"));
+    assert!(!written.stdout.contains('%'), "{}", written.stdout);
+    let row = written
+        .stdout
+        .lines()
+        .find(|l| l.starts_with("mp"))
+        .unwrap();
+    assert!(row.contains(table["rows"][0][3].as_str().unwrap()), "{row}");
+
+    let confusion =
+        "\n[[figure]]\nid = \"two\"\ntitle = \"T\"\nkind = \"confusion\"\nof = \"mp\"\n";
+    folder.write("own.toml", format!("{VALUES}{confusion}"));
+    let parts = ["own.toml", "'two'", "values", "task"];
+    folder.fails("reproduce own.toml", 1, &parts);
+}
+
 #[test]
 fn what_is_wrong_is_said() {
     let folder = Folder::with_flowers();

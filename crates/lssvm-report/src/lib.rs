@@ -27,5 +27,5 @@ pub use heatmap::Heatmap;
 pub use machine::Machine;
 pub use page::{Block, Fact, Gallery, Page, Section, Table, Tile};
 pub use picture::{Picture, Pictures};
-pub use plot::{Axis, Mark, Plot, Scale, Series, SeriesStyle};
+pub use plot::{Axis, Mark, Plot, Scale, Series, SeriesStyle, short};
 pub use training::{Run, kernel_in_words, training_page};

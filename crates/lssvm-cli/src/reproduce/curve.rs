@@ -2,10 +2,12 @@
 
 use lssvm::train::HistoryLine;
 
+use super::measure::{Measure, error_at};
+
 /// The share of a curve, at its end, that counts as settled.
 const SETTLED_SHARE: f64 = 0.2;
 
-/// Numbers of one error curve, in percent.
+/// Numbers of one error curve, in percent or as RMSE.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Settled {
     /// Mean over the last fifth of the iterations.
@@ -19,12 +21,15 @@ pub struct Settled {
 }
 
 impl Settled {
+    /// Mean and spread, without the unit.
+    pub fn show(&self, measure: Measure) -> String {
+        let [mean, spread] = [self.mean, self.spread].map(|v| measure.number(v));
+        format!("{mean} ± {spread}")
+    }
+
     /// None if no error was followed.
     pub fn new(history: &[HistoryLine]) -> Option<Self> {
-        let errors: Vec<f64> = history
-            .iter()
-            .filter_map(|line| line.error_percent)
-            .collect();
+        let errors: Vec<f64> = history.iter().filter_map(error_at).collect();
         let last = ((errors.len() as f64 * SETTLED_SHARE).ceil() as usize).max(1);
         let settled = &errors[errors.len().checked_sub(last)?..];
         let n = settled.len() as f64;

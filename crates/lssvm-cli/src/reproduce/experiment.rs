@@ -188,6 +188,23 @@ impl Experiment {
         Ok(())
     }
 
+    /// Refuses figures that show the classes of a run that has none.
+    pub fn has_no_classes(&self, path: &str, run: &Run) -> anyhow::Result<()> {
+        let about_classes = |figure: &&Figure| {
+            let kinds = [Kind::Misclassified, Kind::Confusion];
+            kinds.contains(&figure.kind) && figure.of.as_deref().is_some_and(|of| run.is(of))
+        };
+        let Some(figure) = self.figures.iter().find(about_classes) else {
+            return Ok(());
+        };
+        let problem = format!(
+            "figure '{}' shows the classes of run '{}', whose labels are values: leave it out, or \
+             set task = \"classification\"",
+            figure.id, run.name
+        );
+        Err(Error::file(Path::new(path), Place::Whole, problem).into())
+    }
+
     /// Keeps the figures with these ids.
     pub fn only(mut self, ids: &[String]) -> anyhow::Result<Self> {
         if ids.is_empty() {

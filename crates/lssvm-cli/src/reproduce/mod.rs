@@ -7,6 +7,7 @@
 
 mod curve;
 mod experiment;
+mod measure;
 mod page;
 mod table;
 mod watch;
@@ -25,7 +26,9 @@ use lssvm_report::{Block, Page, Pictures};
 use crate::args::ReproduceArgs;
 use crate::output::{self, fact, remark};
 use crate::progress;
+use crate::train::is_classification;
 use experiment::{Experiment, Figure, Kind, Run};
+use measure::Measure;
 use watch::Watch;
 
 /// All that figures are made of.
@@ -75,6 +78,11 @@ pub fn run(args: &ReproduceArgs) -> anyhow::Result<()> {
     for run in &mut runs {
         run.config.threads = args.threads.or(run.config.threads);
         run.config.memory = args.memory.or(run.config.memory);
+    }
+    for run in &runs {
+        if !is_classification(&parts.train, &run.config) {
+            experiment.has_no_classes(&args.experiment, run)?;
+        }
     }
     let mut results = Results {
         quick: args.quick,
@@ -188,7 +196,8 @@ fn make_runs<T: Scalar>(
         test,
     };
     let configs: Vec<Config> = runs.iter().map(|run| run.config.clone()).collect();
-    let mut watch = Watch::new(runs, ended);
+    let classes = is_classification(&data.train, &configs[0]);
+    let mut watch = Watch::new(runs, Measure::new(classes), ended);
     let result = compare(data, &configs, &mut watch);
     watch.finish();
     result?;

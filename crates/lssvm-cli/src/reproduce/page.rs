@@ -12,6 +12,7 @@ use lssvm_report::{
 use super::Results;
 use super::curve::Settled;
 use super::experiment::{Figure, Kind, Run};
+use super::measure::{Measure, error_at, error_of, interval_of};
 use super::table::{paper, seconds_per_iteration};
 
 /// Images of a gallery; more would be a page of their own.
@@ -50,11 +51,9 @@ fn all_made(results: &Results) -> impl Iterator<Item = (&Run, &Report)> {
 }
 
 fn lead(results: &Results) -> String {
-    let errors = all_made(results).filter_map(|(run, report)| {
-        let test = report.test.as_ref()?;
-        Some((run, test.error_percent?, test.error_percent_interval?))
-    });
-    let best = errors.min_by(|a, b| a.1.total_cmp(&b.1));
+    let errors =
+        all_made(results).filter_map(|(run, report)| Some((run, report, error_of(report)?)));
+    let best = errors.min_by(|a, b| a.2.total_cmp(&b.2));
     let small = match (results.quick, results.experiment.has_paper()) {
         (true, true) => {
             " With fewer rows and iterations than the paper, so that its values are not to be reached."
@@ -63,10 +62,15 @@ fn lead(results: &Results) -> String {
         (false, _) => "",
     };
     match best {
-        Some((run, error, (low, high))) => format!(
-            "The least test error is {error:.2} % (95 % interval {low:.2} to {high:.2} %), by {}.{small}",
-            run.label()
-        ),
+        Some((run, report, error)) => {
+            let (measure, name) = (Measure::of(report), run.label());
+            let interval = interval_of(report).map_or(String::new(), |(low, high)| {
+                let (low, high) = (measure.number(low), measure.show(high));
+                format!(" (95 % interval {low} to {high})")
+            });
+            let (what, error) = (measure.name(), measure.show(error));
+            format!("The least {what} is {error}{interval}, by {name}.{small}")
+        }
         None => format!("No run was made.{small}"),
     }
 }
@@ -78,7 +82,11 @@ fn facts(results: &Results, page: &mut Page) {
     let [n, m, k] = report.shape;
     page.fact("training rows", n);
     page.fact("features", m);
-    page.fact("classes", k);
+    let outputs = match Measure::of(report) {
+        Measure::Percent => "classes",
+        Measure::Rmse => "outputs",
+    };
+    page.fact(outputs, k);
     if let Some(test) = &report.test {
         page.fact("test rows", test.rows);
     }
@@ -126,6 +134,7 @@ fn summary(results: &Results) -> Section {
     );
     let row = |(run, report): (&Run, &Report)| {
         let settled = Settled::new(&report.history);
+        let measure = Measure::of(report);
         let number = |value: Option<f64>, digits: usize| {
             value.map_or("–".to_string(), |v| format!("{v:.digits$}"))
         };
@@ -133,10 +142,13 @@ fn summary(results: &Results) -> Section {
             run.label(),
             report.config.block_size.to_string(),
             report.iterations.to_string(),
-            number(report.test.as_ref().and_then(|t| t.error_percent), 2),
-            settled.map_or("–".into(), |s| format!("{:.2} ± {:.2}", s.mean, s.spread)),
+            error_of(report).map_or("–".into(), |e| measure.number(e)),
+            settled.map_or("–".into(), |s| s.show(measure)),
             paper(results, run),
-            number(settled.map(|s| s.fluctuation), 3),
+            settled.map_or("–".into(), |s| match measure {
+                Measure::Percent => format!("{:.3}", s.fluctuation),
+                Measure::Rmse => measure.number(s.fluctuation),
+            }),
             number(Some(seconds_per_iteration(report)), 2),
             number(run.paper_seconds, 0),
             report
@@ -144,14 +156,16 @@ fn summary(results: &Results) -> Section {
                 .map_or("–".into(), |r| format!("{r:.1e}")),
         ]
     };
+    let first = all_made(results).next();
+    let measure = first.map_or(Measure::Percent, |(_, report)| Measure::of(report));
     let header = [
         "run",
         "J",
         "iterations",
-        "error, %",
-        "settled at, %",
+        &measure.heading("error"),
+        &measure.heading("settled at"),
         PAPER_SAYS,
-        "fluctuation, %",
+        &measure.heading("fluctuation"),
         "s an iteration",
         PAPER_SECONDS,
         "relative residual",
@@ -279,15 +293,15 @@ fn section(results: &Results, figure: &Figure) -> Option<Section> {
 
 fn sentence(run: &Run, report: &Report) -> Option<String> {
     let settled = Settled::new(&report.history)?;
-    let first = report.history.first()?.error_percent?;
-    let last = report.history.last()?.error_percent?;
+    let measure = Measure::of(report);
+    let first = measure.show(error_at(report.history.first()?)?);
+    let last = measure.show(error_at(report.history.last()?)?);
     Some(format!(
-        "{}: {first:.2} % after the first iteration, {last:.2} % after {}; {:.2} ± {:.2} % over the \
-         last fifth.",
+        "{}: {first} after the first iteration, {last} after {}; {}{} over the last fifth.",
         run.label(),
         report.iterations,
-        settled.mean,
-        settled.spread
+        settled.show(measure),
+        measure.unit()
     ))
 }
 
@@ -315,14 +329,20 @@ fn plot(
     runs: &[(&Run, &Report)],
     at: impl Fn(&lssvm::train::HistoryLine) -> f64,
 ) -> Plot {
-    let title = format!("Test error against {name}");
+    let measure = runs
+        .first()
+        .map_or(Measure::Percent, |(_, r)| Measure::of(r));
+    let (title, y) = match measure {
+        Measure::Percent => (format!("Test error against {name}"), "test error, %"),
+        Measure::Rmse => (format!("Test RMSE against {name}"), "test RMSE"),
+    };
     let name = format!("{}-{name}", figure.id);
-    let mut plot = Plot::new(name, title, Axis::new(x), Axis::new("test error, %"));
+    let mut plot = Plot::new(name, title, Axis::new(x), Axis::new(y));
     for (run, report) in runs {
         let points = report
             .history
             .iter()
-            .filter_map(|l| Some((at(l), l.error_percent?)));
+            .filter_map(|l| Some((at(l), error_at(l)?)));
         plot.series
             .push(Series::line(run.label(), points.collect()));
     }

@@ -3,6 +3,7 @@
 use super::Results;
 use super::curve::Settled;
 use super::experiment::Run;
+use super::measure::{Measure, error_of};
 use crate::output::say;
 
 pub fn print(results: &Results) {
@@ -22,17 +23,14 @@ pub fn print(results: &Results) {
         let Some(report) = report else {
             continue;
         };
-        let error = report.test.as_ref().and_then(|test| test.error_percent);
+        let (error, measure) = (error_of(report), Measure::of(report));
         let settled = Settled::new(&report.history);
         let residual = report.relative_residual;
         let line = format!(
             "{:<width$}  {:>8}  {:>14}  {:>7.2}  {:>8}  {}",
             run.label(),
-            error.map_or("–".into(), |e| format!("{e:.2} %")),
-            settled.map_or("–".into(), |s| format!(
-                "{:.2} ± {:.2} %",
-                s.mean, s.spread
-            )),
+            error.map_or("–".into(), |e| measure.show(e)),
+            settled.map_or("–".into(), |s| s.show(measure) + measure.unit()),
             seconds_per_iteration(report),
             residual.map_or("–".into(), |r| format!("{r:.1e}")),
             paper(results, run),

@@ -8,6 +8,7 @@ use lssvm::solve::{Flow, Iteration, Observer};
 use lssvm::train::{Forecast, Report, Watcher};
 
 use super::experiment::Run;
+use super::measure::Measure;
 use crate::output::remark;
 use crate::progress::{self, Rate};
 
@@ -27,10 +28,15 @@ pub struct Watch<'a> {
     current: usize,
     done: u64,
     rates: Vec<Rate>,
+    measure: Measure,
 }
 
 impl<'a> Watch<'a> {
-    pub fn new(runs: &[Run], ended: &'a mut (dyn FnMut(usize, &Report) + Send)) -> Self {
+    pub fn new(
+        runs: &[Run],
+        measure: Measure,
+        ended: &'a mut (dyn FnMut(usize, &Report) + Send),
+    ) -> Self {
         Self {
             bar: ProgressBar::hidden(),
             ended,
@@ -43,6 +49,7 @@ impl<'a> Watch<'a> {
             current: 0,
             done: 0,
             rates: runs.iter().map(|_| Rate::default()).collect(),
+            measure,
         }
     }
 
@@ -58,9 +65,10 @@ impl Observer for Watch<'_> {
 
     fn iteration(&mut self, iteration: &Iteration) -> Flow {
         self.done += 1;
-        let error = iteration
-            .test_error
-            .map(|e| format!("{:.2} %  ", 100.0 * e));
+        let error = iteration.test_error.map(|e| match self.measure {
+            Measure::Percent => format!("{:.2} %  ", 100.0 * e),
+            Measure::Rmse => format!("RMSE {}  ", self.measure.number(e)),
+        });
         let residual = iteration
             .residual
             .map(|r| format!("residual {:.1e}  ", r.relative));
@@ -100,8 +108,12 @@ impl Watcher for Watch<'_> {
 
     fn begin(&mut self, forecast: &Forecast) {
         let [n, m, k] = forecast.shape;
+        let outputs = match self.measure {
+            Measure::Percent => "classes",
+            Measure::Rmse => "outputs",
+        };
         remark(format!(
-            "{}: {n} rows, {m} features ({}), {k} classes; up to {}",
+            "{}: {n} rows, {m} features ({}), {k} {outputs}; up to {}",
             self.names.join("; "),
             forecast.config.preprocess,
             Bytes(forecast.memory_bytes),

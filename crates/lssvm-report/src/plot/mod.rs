@@ -228,7 +228,7 @@ impl Mark {
 }
 
 /// A number with four digits that count.
-pub(crate) fn short(value: f64) -> String {
+pub fn short(value: f64) -> String {
     let size = value.abs();
     if value == 0.0 || !value.is_finite() {
         format!("{value}")
