@@ -11,8 +11,10 @@ mod measure;
 mod page;
 mod table;
 mod watch;
+mod work;
 
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use anyhow::bail;
 use lssvm::Error;
@@ -20,7 +22,7 @@ use lssvm::data::{Dataset, Parts, ReadOptions, read};
 use lssvm::linalg::{Precision, Scalar};
 use lssvm::memory;
 use lssvm::model::check_writable;
-use lssvm::train::{Config, Data, Report, compare};
+use lssvm::train::{Config, Data, Report, Shape, compare};
 use lssvm_report::{Block, Page, Pictures};
 
 use crate::args::ReproduceArgs;
@@ -30,6 +32,7 @@ use crate::train::is_classification;
 use experiment::{Experiment, Figure, Kind, Run};
 use measure::Measure;
 use watch::Watch;
+use work::{Sizes, Work};
 
 /// All that figures are made of.
 struct Results {
@@ -93,9 +96,18 @@ pub fn run(args: &ReproduceArgs) -> anyhow::Result<()> {
         test: test_pictures(&experiment, parts.test.as_ref()),
         experiment,
     };
+    let groups = groups(&results.runs);
+    let mut work = work(&results.runs, &groups, &parts)?;
+    let clock = Instant::now();
     drop(parts);
-    for group in groups(&results.runs) {
-        make(&mut results, &group, &|results| {
+    for (system, group) in groups.iter().enumerate() {
+        let turn = Turn {
+            system,
+            group,
+            clock,
+            work: &mut work,
+        };
+        make(&mut results, turn, &|results| {
             // After every run: an hour of work should not hang on the last minute.
             write(&page::page(results), &html, &json, args.svg.as_deref())
         })?;
@@ -158,12 +170,51 @@ fn groups(runs: &[Run]) -> Vec<Vec<usize>> {
     groups
 }
 
+/// What all runs are for these data, checked before the first begins.
+fn work(runs: &[Run], groups: &[Vec<usize>], parts: &Parts<f32>) -> anyhow::Result<Work> {
+    let train = &parts.train;
+    let test_rows = parts.test.as_ref().map_or(0, Dataset::n_samples);
+    let mut outputs = 1;
+    let mut decided = Vec::new();
+    for Run { config, .. } in runs {
+        if let Some(labels) = &train.labels {
+            outputs = labels.resolve(config.task.unwrap_or_default())?.outputs();
+        }
+        let rows = train.n_samples();
+        decided.push(config.resolve(Shape {
+            rows: config.train_rows.unwrap_or(rows).min(rows),
+            features: train.n_features(),
+            outputs,
+            others: test_rows,
+            validation: false,
+            image: config.image_shape.or(train.image),
+        })?);
+    }
+    let sizes = Sizes {
+        features: train.n_features(),
+        outputs,
+        test_rows,
+    };
+    Ok(Work::new(decided, groups, sizes))
+}
+
+/// The runs on one system, whose turn it is, and where they stand among all.
+struct Turn<'a> {
+    system: usize,
+    /// The runs by their place among all.
+    group: &'a [usize],
+    /// When the first of all began.
+    clock: Instant,
+    work: &'a mut Work,
+}
+
 /// Makes the runs of a group; `save` is called whenever one has ended.
 fn make(
     results: &mut Results,
-    group: &[usize],
+    turn: Turn<'_>,
     save: &(dyn Fn(&Results) -> anyhow::Result<()> + Sync),
 ) -> anyhow::Result<()> {
+    let group = turn.group;
     let runs: Vec<Run> = group.iter().map(|&i| results.runs[i].clone()).collect();
     let path = results.data.clone();
     let mut saved = Ok(());
@@ -174,8 +225,8 @@ fn make(
         }
     };
     match runs[0].config.precision.unwrap_or_default() {
-        Precision::F32 => make_runs::<f32>(&path, &runs, &mut ended)?,
-        Precision::F64 => make_runs::<f64>(&path, &runs, &mut ended)?,
+        Precision::F32 => make_runs::<f32>(&path, &runs, turn, &mut ended)?,
+        Precision::F64 => make_runs::<f64>(&path, &runs, turn, &mut ended)?,
     }
     saved
 }
@@ -183,6 +234,7 @@ fn make(
 fn make_runs<T: Scalar>(
     path: &Path,
     runs: &[Run],
+    turn: Turn<'_>,
     ended: &mut (dyn FnMut(usize, &Report) + Send),
 ) -> anyhow::Result<()> {
     let Parts { train, test } = load::<T>(path)?;
@@ -197,7 +249,7 @@ fn make_runs<T: Scalar>(
     };
     let configs: Vec<Config> = runs.iter().map(|run| run.config.clone()).collect();
     let classes = is_classification(&data.train, &configs[0]);
-    let mut watch = Watch::new(runs, Measure::new(classes), ended);
+    let mut watch = Watch::new(runs, turn, Measure::new(classes), ended);
     let result = compare(data, &configs, &mut watch);
     watch.finish();
     result?;
