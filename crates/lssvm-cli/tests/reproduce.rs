@@ -153,7 +153,8 @@ fn an_experiment_of_ones_own() {
     assert!(!written.stdout.contains("paper"), "{}", written.stdout);
 
     // A figure brings the run it shows; the others are left out.
-    folder.run("reproduce own.toml --only two --quick --report sub.html");
+    folder.run("reproduce own.toml --only two --quick --report sub.html --svg new/svg");
+    assert!(folder.read("new/svg/two-ours.svg").starts_with("<svg"));
     let page = folder.json("sub.json");
     let runs = blocks(&page, "summary", "table")[0]["rows"]
         .as_array()
@@ -234,6 +235,34 @@ fn what_is_wrong_is_said() {
         2,
         &["only = three", "one, two"],
     );
+    // Nothing is made, not even a folder, before all is known to be right.
+    folder.write("own.toml", OWN.replace("id = \"two\"", "id = \"../two\""));
+    folder.fails(
+        &format!("{line} --svg new"),
+        1,
+        &["own.toml", "../two", "letters"],
+    );
+    folder.write(
+        "own.toml",
+        OWN.replace("name = \"b\"", "name = \"b\", c = -1"),
+    );
+    folder.fails(&format!("{line} --svg new"), 2, &["c = -1"]);
+    folder.write("own.toml", OWN);
+    folder.fails(&format!("{line} --data none --svg new"), 1, &["none"]);
+    folder.fails(
+        &format!("{line} --svg test.csv/svg"),
+        1,
+        &["test.csv", "folder"],
+    );
+    // Reading keeps to the memory that is given, and to that of the file.
+    let remedy = ["memory budget", "allow more memory"];
+    folder.fails(&format!("{line} --memory 1K"), 1, &remedy);
+    folder.write(
+        "own.toml",
+        OWN.replace("[settings]", "[settings]\nmemory = \"1K\""),
+    );
+    folder.fails(line, 1, &remedy);
+    folder.write("own.toml", OWN);
     folder.fails("reproduce mnist8m", 2, &["mnist8m", "mnist, cifar10"]);
     folder.fails("reproduce cifar10", 2, &["--data"]);
     folder.fails(&format!("{line} --report none/x.html"), 1, &["none"]);

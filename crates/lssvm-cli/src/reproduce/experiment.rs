@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use lssvm::Error;
+use lssvm::data::ReadOptions;
 use lssvm::error::Place;
+use lssvm::memory::{self, Size};
 use lssvm::train::Config;
 use serde::Deserialize;
 
@@ -165,6 +167,13 @@ impl Experiment {
                 return wrong(format!("two figures have the id '{id}'"));
             }
             ids.push(id);
+            let plain = |c: char| c.is_alphanumeric() || "-_.".contains(c);
+            if id.is_empty() || id.starts_with('.') || !id.chars().all(plain) {
+                return wrong(format!(
+                    "the id '{id}' of a figure is also the name of its files: use letters, digits, \
+                     - and _"
+                ));
+            }
             if let Some(name) = figure
                 .of
                 .iter()
@@ -240,6 +249,23 @@ impl Experiment {
         self.paper_memory.is_some()
             || self.figures.iter().any(Figure::has_paper)
             || runs.any(|run| run.contains_key(PAPER_SECONDS))
+    }
+
+    /// How the data are read: within the memory that was given, here or by the
+    /// settings of all runs.
+    pub fn reading(&self, memory: Option<Size>) -> anyhow::Result<ReadOptions> {
+        let own = self
+            .settings
+            .get("memory")
+            .map(|value| value.clone().try_into());
+        let own = own.transpose().map_err(|e: toml::de::Error| {
+            anyhow::anyhow!("settings: memory: {}", e.message().replace('\n', " "))
+        })?;
+        let budget = memory.or(own).unwrap_or_else(memory::default_budget);
+        Ok(ReadOptions {
+            max_bytes: Some(budget.0),
+            ..ReadOptions::default()
+        })
     }
 
     /// All runs, in the order of the file.

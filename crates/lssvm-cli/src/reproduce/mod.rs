@@ -20,7 +20,6 @@ use anyhow::bail;
 use lssvm::Error;
 use lssvm::data::{Dataset, Parts, ReadOptions, read};
 use lssvm::linalg::{Precision, Scalar};
-use lssvm::memory;
 use lssvm::model::check_writable;
 use lssvm::train::{Config, Data, Report, Shape, compare};
 use lssvm_report::{Block, Page, Pictures};
@@ -39,6 +38,8 @@ struct Results {
     experiment: Experiment,
     quick: bool,
     data: PathBuf,
+    /// How the data are read.
+    reading: ReadOptions,
     runs: Vec<Run>,
     /// One for each run, once it has been made.
     reports: Vec<Option<Report>>,
@@ -69,10 +70,11 @@ pub fn run(args: &ReproduceArgs) -> anyhow::Result<()> {
     check_writable(&html)?;
     check_writable(&json)?;
     if let Some(folder) = &args.svg {
-        std::fs::create_dir_all(folder).map_err(|e| Error::io(folder, "make the folder", e))?;
+        check_folder(folder)?;
     }
     progress::catch_interrupts();
-    let parts = load::<f32>(&data)?;
+    let reading = experiment.reading(args.memory)?;
+    let parts = load::<f32>(&data, &reading)?;
     let rows = parts.train.n_samples();
     let mut runs = match args.quick {
         true => experiment.quick_runs(rows)?,
@@ -88,6 +90,7 @@ pub fn run(args: &ReproduceArgs) -> anyhow::Result<()> {
         }
     }
     let mut results = Results {
+        reading,
         quick: args.quick,
         data,
         reports: runs.iter().map(|_| None).collect(),
@@ -100,6 +103,9 @@ pub fn run(args: &ReproduceArgs) -> anyhow::Result<()> {
     let mut work = work(&results.runs, &groups, &parts)?;
     let clock = Instant::now();
     drop(parts);
+    if let Some(folder) = &args.svg {
+        std::fs::create_dir_all(folder).map_err(|e| Error::io(folder, "make the folder", e))?;
+    }
     for (system, group) in groups.iter().enumerate() {
         let turn = Turn {
             system,
@@ -134,13 +140,21 @@ fn default_report(args: &ReproduceArgs) -> PathBuf {
     PathBuf::from(format!("{}{quick}.html", stem.to_string_lossy()))
 }
 
-fn load<T: Scalar>(path: &Path) -> anyhow::Result<Parts<T>> {
+/// Whether files can be made in this folder, or it can itself be made.
+fn check_folder(folder: &Path) -> anyhow::Result<()> {
+    // A relative path has the current folder above it, by the name of "".
+    let there = folder.ancestors().find(|path| path.exists());
+    let there = there.unwrap_or(Path::new("."));
+    if !there.is_dir() {
+        let problem = "is a file; name a folder for --svg".to_string();
+        return Err(Error::file(there, lssvm::error::Place::Whole, problem).into());
+    }
+    Ok(check_writable(&there.join("x.svg"))?)
+}
+
+fn load<T: Scalar>(path: &Path, options: &ReadOptions) -> anyhow::Result<Parts<T>> {
     let spinner = progress::spinner(format!("reading {}", path.display()));
-    let options = ReadOptions {
-        max_bytes: Some(memory::default_budget().0),
-        ..ReadOptions::default()
-    };
-    let parts = read::<T>(path, &options)?;
+    let parts = read::<T>(path, options)?;
     spinner.finish_and_clear();
     Ok(parts)
 }
@@ -216,7 +230,7 @@ fn make(
 ) -> anyhow::Result<()> {
     let group = turn.group;
     let runs: Vec<Run> = group.iter().map(|&i| results.runs[i].clone()).collect();
-    let path = results.data.clone();
+    let (path, reading) = (results.data.clone(), results.reading.clone());
     let mut saved = Ok(());
     let mut ended = |run: usize, report: &Report| {
         results.reports[group[run]] = Some(report.clone());
@@ -225,19 +239,19 @@ fn make(
         }
     };
     match runs[0].config.precision.unwrap_or_default() {
-        Precision::F32 => make_runs::<f32>(&path, &runs, turn, &mut ended)?,
-        Precision::F64 => make_runs::<f64>(&path, &runs, turn, &mut ended)?,
+        Precision::F32 => make_runs::<f32>((&path, &reading), &runs, turn, &mut ended)?,
+        Precision::F64 => make_runs::<f64>((&path, &reading), &runs, turn, &mut ended)?,
     }
     saved
 }
 
 fn make_runs<T: Scalar>(
-    path: &Path,
+    (path, reading): (&Path, &ReadOptions),
     runs: &[Run],
     turn: Turn<'_>,
     ended: &mut (dyn FnMut(usize, &Report) + Send),
 ) -> anyhow::Result<()> {
-    let Parts { train, test } = load::<T>(path)?;
+    let Parts { train, test } = load::<T>(path, reading)?;
     if test.is_none() {
         let problem = "there is no test part, whose error the figures would show";
         return Err(Error::file(path, lssvm::error::Place::Whole, problem.to_string()).into());
@@ -328,8 +342,13 @@ fn write(page: &Page, html: &Path, json: &Path, svg: Option<&Path>) -> anyhow::R
     output::json(json, &page.to_json())?;
     let blocks = page.sections.iter().flat_map(|section| &section.blocks);
     for block in blocks {
-        if let (Some(folder), Block::Plot(plot)) = (svg, block) {
-            output::text(&folder.join(format!("{}.svg", plot.name)), &plot.to_svg())?;
+        let (name, drawing) = match block {
+            Block::Plot(plot) => (&plot.name, plot.to_svg()),
+            Block::Heatmap(map) => (&map.name, map.to_svg()),
+            Block::Table(_) | Block::Gallery(_) => continue,
+        };
+        if let Some(folder) = svg {
+            output::text(&folder.join(format!("{name}.svg")), &drawing)?;
         }
     }
     Ok(())
