@@ -70,7 +70,7 @@ const FILE_KEYS: [&str; 13] = [
 
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-enum OneOrMore {
+pub enum OneOrMore {
     One(Column),
     More(Vec<Column>),
 }

@@ -208,6 +208,31 @@ fn an_experiment_with_values_shows_their_rmse() {
         .unwrap();
     assert!(row.contains(table["rows"][0][3].as_str().unwrap()), "{row}");
 
+    // The label columns are those that the file names, at its top or for all runs.
+    let both = VALUES.replace("data =", "label = [\"a\", \"b\"]\ndata =");
+    let first = VALUES.replace("[settings]", "[settings]\nlabel = 3\nheader = true");
+    for (text, features, outputs) in [(both, "2", "2"), (first, "3", "1")] {
+        folder.write("label.toml", text);
+        folder.run("reproduce label.toml");
+        let page = folder.json("label.json");
+        let facts = page["facts"].as_array().unwrap();
+        for (name, value) in [("features", features), ("outputs", outputs)] {
+            let fact = facts.iter().find(|fact| fact["name"] == name).unwrap();
+            assert_eq!(fact["value"], value, "{name}");
+        }
+    }
+    folder.write(
+        "label.toml",
+        VALUES.replace("[settings]", "[settings]\nlabel = \"c\""),
+    );
+    folder.fails("reproduce label.toml", 1, &["train.csv", "c"]);
+    folder.write(
+        "label.toml",
+        VALUES.replace("[settings]", "[settings]\nheader = 1"),
+    );
+    folder.fails("reproduce label.toml", 1, &["reading", "boolean"]);
+    std::fs::remove_file(folder.path("label.toml")).unwrap();
+
     let confusion =
         "\n[[figure]]\nid = \"two\"\ntitle = \"T\"\nkind = \"confusion\"\nof = \"mp\"\n";
     folder.write("own.toml", format!("{VALUES}{confusion}"));
@@ -223,6 +248,8 @@ fn what_is_wrong_is_said() {
     folder.fails(line, 1, &["own.toml", "two runs", "'a'"]);
     folder.write("own.toml", OWN.replace("of = \"b\"", "of = \"c\""));
     folder.fails(line, 1, &["own.toml", "'two'", "'c'"]);
+    folder.write("own.toml", OWN.replace("data =", "dta ="));
+    folder.fails(line, 1, &["own.toml", "'dta'", "docs/experiments.md"]);
     folder.write("own.toml", OWN.replace("of = \"b\"", ""));
     folder.fails(line, 1, &["own.toml", "'two'", "no of"]);
     folder.write("own.toml", OWN.replace("block-size", "blocksize"));

@@ -8,13 +8,14 @@ use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use lssvm::Error;
-use lssvm::data::ReadOptions;
+use lssvm::data::{Column, Format, ReadOptions};
 use lssvm::error::Place;
 use lssvm::memory::{self, Size};
 use lssvm::train::Config;
 use serde::Deserialize;
 
-use crate::settings::parse;
+use crate::args::ReadArgs;
+use crate::settings::{OneOrMore, parse, read_options};
 
 /// The experiments that come with the program, by name.
 const OURS: [(&str, &str); 2] = [
@@ -30,7 +31,7 @@ const PAPER_SECONDS: &str = "paper-seconds";
 
 /// A file of runs and figures.
 #[derive(Debug, Clone, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[serde(rename_all = "kebab-case")]
 pub struct Experiment {
     pub title: String,
     #[serde(default)]
@@ -45,10 +46,39 @@ pub struct Experiment {
     quick: Option<Quick>,
     #[serde(rename = "figure")]
     pub figures: Vec<Figure>,
+    /// Options of `train` that say how the data are read; nothing else is allowed.
+    #[serde(flatten)]
+    rest: toml::Table,
     /// Runs of figures that `--only` left out.
     #[serde(skip)]
     also: Vec<toml::Table>,
 }
+
+/// Options of `train` that say how files are read.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct Reading {
+    format: Option<Format>,
+    label: Option<OneOrMore>,
+    weights: Option<Column>,
+    header: Option<bool>,
+    delimiter: Option<String>,
+    features: Option<usize>,
+    index_base: Option<u32>,
+    memory: Option<Size>,
+}
+
+const READING: [&str; 7] = [
+    "format",
+    "label",
+    "weights",
+    "header",
+    "delimiter",
+    "features",
+    "index-base",
+];
+
+const MEMORY: &str = "memory";
 
 /// What `--quick` changes.
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -153,6 +183,15 @@ impl Experiment {
     /// Every name means one thing, and every figure has what its kind needs.
     fn check(&self, path: &Path) -> anyhow::Result<()> {
         let wrong = |problem: String| Err(Error::file(path, Place::Whole, problem).into());
+        if let Some(key) = self
+            .rest
+            .keys()
+            .find(|key| !READING.contains(&key.as_str()))
+        {
+            return wrong(format!(
+                "there is no key '{key}' at the top of an experiment; see docs/experiments.md"
+            ));
+        }
         let mut names: Vec<String> = Vec::new();
         for run in self.runs()? {
             if names.contains(&run.name) {
@@ -251,20 +290,34 @@ impl Experiment {
             || runs.any(|run| run.contains_key(PAPER_SECONDS))
     }
 
-    /// How the data are read: within the memory that was given, here or by the
-    /// settings of all runs.
+    /// How the data are read: as the top of the file and `[settings]` say, within the
+    /// memory that was given, here or there.
     pub fn reading(&self, memory: Option<Size>) -> anyhow::Result<ReadOptions> {
-        let own = self
-            .settings
-            .get("memory")
-            .map(|value| value.clone().try_into());
-        let own = own.transpose().map_err(|e: toml::de::Error| {
-            anyhow::anyhow!("settings: memory: {}", e.message().replace('\n', " "))
+        let mut table = self.rest.clone();
+        let known = |key: &str| READING.contains(&key) || key == MEMORY;
+        let settings = self.settings.iter().filter(|(key, _)| known(key));
+        table.extend(settings.map(|(key, value)| (key.clone(), value.clone())));
+        let reading: Reading = table.try_into().map_err(|e: toml::de::Error| {
+            let message = e.message().replace('\n', " ");
+            anyhow::anyhow!("the reading options of the experiment: {message}")
         })?;
-        let budget = memory.or(own).unwrap_or_else(memory::default_budget);
+        let label = reading.label.map(|label| match label {
+            OneOrMore::One(column) => vec![column],
+            OneOrMore::More(columns) => columns,
+        });
+        let budget = memory.or(reading.memory);
+        let options = read_options(&ReadArgs {
+            format: reading.format,
+            label,
+            weights: reading.weights,
+            header: reading.header,
+            delimiter: reading.delimiter,
+            features: reading.features,
+            index_base: reading.index_base,
+        })?;
         Ok(ReadOptions {
-            max_bytes: Some(budget.0),
-            ..ReadOptions::default()
+            max_bytes: Some(budget.unwrap_or_else(memory::default_budget).0),
+            ..options
         })
     }
 
@@ -276,6 +329,8 @@ impl Experiment {
 
     fn run(&self, own: &toml::Table) -> anyhow::Result<Run> {
         let mut table = self.settings.clone();
+        // Those say how all is read, and label is something else for a run.
+        table.retain(|key, _| !READING.contains(&key));
         table.extend(own.clone());
         let mut text = |key| match table.remove(key) {
             Some(toml::Value::String(text)) => Some(text),
