@@ -91,6 +91,38 @@ fn quick_mnist_behaves_as_the_paper_says() {
         "{wrong} tiles, {} %",
         errors[99]
     );
+    let tile = &blocks(&page, "fig4", "gallery")[0]["tiles"][0];
+    let caption = tile["caption"].as_str().unwrap();
+    let (classes, score) = caption.split_once(" (").unwrap();
+    assert_eq!(classes.split(" → ").count(), 2, "{caption}");
+    assert!(
+        score.trim_end_matches(')').parse::<f64>().is_ok(),
+        "{caption}"
+    );
+    // What a figure shows one run of, it shows more of.
+    assert_eq!(blocks(&page, "confusion", "heatmap").len(), 1);
+    for id in ["confusion-classes", "fig4-classes"] {
+        let tables = blocks(&page, id, "table");
+        assert_eq!(tables[0]["rows"].as_array().unwrap().len(), 10);
+        let plots = blocks(&page, id, "plot");
+        assert_eq!(plots.len(), 2);
+        let figure = id.trim_end_matches("-classes");
+        assert_eq!(plots[0]["name"], format!("{figure}-reliability"));
+    }
+    // Each error within its interval.
+    let runs = blocks(&page, "summary", "table")[0];
+    assert_eq!(
+        (&runs["header"][3], &runs["header"][4]),
+        (&"error, %".into(), &"95 % interval".into())
+    );
+    for row in runs["rows"].as_array().unwrap() {
+        let error: f64 = row[3].as_str().unwrap().parse().unwrap();
+        let interval = row[4].as_str().unwrap().split_once(" to ").unwrap();
+        let [low, high] = [interval.0, interval.1].map(|end| end.parse::<f64>().unwrap());
+        assert!(low < error && error < high, "{row}");
+    }
+    let plots = blocks(&page, "fig2a", "plot");
+    assert_eq!(plots[1]["name"], "fig2a-seconds");
     let html = folder.read("mnist-quick.html");
     assert_eq!(html.matches("data:image/png").count(), 200 + wrong);
 
@@ -107,7 +139,10 @@ fn quick_mnist_behaves_as_the_paper_says() {
             written.stdout
         );
     }
-    assert!(folder.read("svg/fig2-iterations.svg").starts_with("<svg"));
+    for name in ["fig2-iterations", "confusion-ours", "fig4-reliability"] {
+        let drawing = folder.read(&format!("svg/{name}.svg"));
+        assert!(drawing.starts_with("<svg"), "{name}");
+    }
 }
 
 const OWN: &str = r#"

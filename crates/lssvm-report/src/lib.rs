@@ -28,4 +28,4 @@ pub use machine::Machine;
 pub use page::{Block, Fact, Gallery, Page, Section, Table, Tile};
 pub use picture::{Picture, Pictures};
 pub use plot::{Axis, Mark, Plot, Scale, Series, SeriesStyle, short};
-pub use training::{Run, kernel_in_words, training_page};
+pub use training::{Run, calibration, class_table, kernel_in_words, training_page};

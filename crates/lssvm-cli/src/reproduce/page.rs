@@ -6,7 +6,7 @@ use lssvm::solve::Truth;
 use lssvm::train::{Evaluation, Report};
 use lssvm_report::{
     Axis, Block, Gallery, Heatmap, Machine, Mark, Page, Pictures, Plot, Section, Series, Table,
-    Tile, kernel_in_words,
+    Tile, calibration, class_table, kernel_in_words,
 };
 
 use super::Results;
@@ -32,8 +32,18 @@ pub fn page(results: &Results) -> Page {
     page.fact("data", results.data.display());
     facts(results, &mut page);
     page.sections.push(summary(results));
+    // Runs whose classes have been looked at: two figures may show the same.
+    let mut seen: Vec<&str> = Vec::new();
     for figure in &experiment.figures {
-        page.sections.extend(section(results, figure));
+        let Some(section) = section(results, figure) else {
+            continue;
+        };
+        page.sections.push(section);
+        let of = figure.of.as_deref().filter(|of| !seen.contains(of));
+        if let Some((of, (run, report))) = of.and_then(|of| Some((of, made(results, of)?))) {
+            seen.push(of);
+            page.sections.extend(classes(figure, run, report));
+        }
     }
     page
 }
@@ -143,6 +153,9 @@ fn summary(results: &Results) -> Section {
             report.config.block_size.to_string(),
             report.iterations.to_string(),
             error_of(report).map_or("–".into(), |e| measure.number(e)),
+            interval_of(report).map_or("–".into(), |(low, high)| {
+                format!("{} to {}", measure.number(low), measure.number(high))
+            }),
             settled.map_or("–".into(), |s| s.show(measure)),
             paper(results, run),
             settled.map_or("–".into(), |s| match measure {
@@ -163,6 +176,7 @@ fn summary(results: &Results) -> Section {
         "J",
         "iterations",
         &measure.heading("error"),
+        "95 % interval",
         &measure.heading("settled at"),
         PAPER_SAYS,
         &measure.heading("fluctuation"),
@@ -291,6 +305,27 @@ fn section(results: &Results, figure: &Figure) -> Option<Section> {
     Some(section)
 }
 
+/// Scores of each class of the run that a figure shows, and whether its probabilities
+/// come true.
+fn classes(figure: &Figure, run: &Run, report: &Report) -> Option<Section> {
+    let table = class_table(report.test.as_ref()?)?;
+    let id = format!("{}-classes", figure.id);
+    let title = format!("Classes and probabilities of {}", run.label());
+    let mut section = Section::new(id, title);
+    section.blocks.push(Block::Table(table));
+    if let Some(calibration) = calibration(report) {
+        section.text.extend(calibration.text);
+        let renamed = calibration.blocks.into_iter().map(|mut block| {
+            if let Block::Plot(plot) = &mut block {
+                plot.name = format!("{}-{}", figure.id, plot.name);
+            }
+            block
+        });
+        section.blocks.extend(renamed);
+    }
+    Some(section)
+}
+
 fn sentence(run: &Run, report: &Report) -> Option<String> {
     let settled = Settled::new(&report.history)?;
     let measure = Measure::of(report);
@@ -310,12 +345,9 @@ fn curves(figure: &Figure, runs: &[(&Run, &Report)]) -> Vec<Block> {
     let mut plots = vec![plot(figure, "iterations", x, runs, |line| {
         line.iteration as f64
     })];
-    // A committee of a few members is no matter of time.
-    if figure.x.is_none() {
-        plots.push(plot(figure, "seconds", "seconds", runs, |line| {
-            line.seconds
-        }));
-    }
+    plots.push(plot(figure, "seconds", "seconds", runs, |line| {
+        line.seconds
+    }));
     if let Some(residual) = residuals(figure, runs) {
         plots.push(residual);
     }
@@ -382,7 +414,8 @@ fn wrong_sentence(figure: &Figure, run: &Run, test: &Evaluation) -> Option<Strin
         text => format!(" The paper: {text}."),
     };
     Some(format!(
-        "{} of {} test images are not recognised by {}.{paper} Below each: true → predicted class.",
+        "{} of {} test images are not recognised by {}.{paper} Below each: true → predicted class, and the \
+         score of the prediction.",
         confusion.n_errors(),
         test.rows,
         run.label()
@@ -403,7 +436,7 @@ fn misclassified(test: &Evaluation, pictures: &Pictures) -> Option<Gallery> {
         let scores = test.scores.row(i);
         Some(Tile {
             picture: pictures.picture(i)?,
-            caption: format!("{} → {}", names[t], names[p]),
+            caption: format!("{} → {} ({:.2})", names[t], names[p], scores[p]),
             title: format!(
                 "test row {}: score of {} is {:.2}, of {} {:.2}",
                 i + 1,
@@ -417,7 +450,7 @@ fn misclassified(test: &Evaluation, pictures: &Pictures) -> Option<Gallery> {
     let note = (wrong.len() > MOST_TILES)
         .then(|| format!("The first {MOST_TILES} of {} are shown.", wrong.len()));
     Some(Gallery {
-        title: "True class → predicted class".into(),
+        title: "True → predicted class, and the score of the prediction".into(),
         tiles: tiles.collect(),
         note,
     })

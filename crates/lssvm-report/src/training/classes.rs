@@ -28,6 +28,13 @@ pub fn confusion(test: &Evaluation) -> Option<Section> {
         column_label: "predicted class".into(),
         unit: "test rows".into(),
     }));
+    section.blocks.extend(class_table(test).map(Block::Table));
+    Some(section)
+}
+
+/// Precision and recall of each class; none for values.
+pub fn class_table(test: &Evaluation) -> Option<Table> {
+    let confusion = test.confusion.as_ref()?;
     let rows = confusion.per_class().into_iter().map(|class| {
         [
             class.class,
@@ -41,6 +48,5 @@ pub fn confusion(test: &Evaluation) -> Option<Section> {
     let mut table = Table::new("Scores of each class", header, rows);
     // Names that are digits are names all the same.
     table.numeric[0] = false;
-    section.blocks.push(Block::Table(table));
-    Some(section)
+    Some(table)
 }

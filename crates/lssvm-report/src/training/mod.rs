@@ -14,12 +14,13 @@ mod facts;
 mod mistakes;
 mod values;
 
+pub use classes::class_table;
 pub use facts::kernel_in_words;
 use lssvm::solve::Truth;
 use lssvm::train::{Evaluation, Report};
 
 use crate::machine::Machine;
-use crate::page::Page;
+use crate::page::{Page, Section};
 use crate::picture::Pictures;
 use crate::plot::{grouped, short};
 
@@ -91,6 +92,16 @@ pub fn training_page(run: &Run) -> Page {
         }
     }
     page
+}
+
+/// Whether the probabilities of a run come true on its test rows; none for values, and
+/// without test rows.
+pub fn calibration(report: &Report) -> Option<Section> {
+    let test = report.test.as_ref()?;
+    match &test.truth {
+        Truth::Classes(codes) => calibration::section(report, test, codes),
+        Truth::Values(_) => None,
+    }
 }
 
 /// The result in one sentence.
