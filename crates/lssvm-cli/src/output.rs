@@ -164,9 +164,12 @@ pub fn evaluation(name: &str, evaluation: &Evaluation) {
     if let Some(scores) = &evaluation.regression {
         let rmse = style(format!("{:.5}", scores.rmse)).bold();
         let (mae, r2, rows) = (scores.mae, scores.r2, evaluation.rows);
+        let interval = scores.rmse_interval.map_or(String::new(), |(low, high)| {
+            format!(" (95 %: {low:.5} to {high:.5})")
+        });
         fact(
             name,
-            format!("RMSE {rmse}, MAE {mae:.5}, R² {r2:.4} on {rows} rows"),
+            format!("RMSE {rmse}{interval}, MAE {mae:.5}, R² {r2:.4} on {rows} rows"),
         );
     }
 }

@@ -234,7 +234,11 @@ fn an_experiment_with_values_shows_their_rmse() {
     // To four digits, as the curve ends.
     let shown: f64 = table["rows"][0][3].as_str().unwrap().parse().unwrap();
     assert!((shown / rmse[5] - 1.0).abs() < 1e-3, "{shown} and {rmse:?}");
-    assert!(page["lead"].as_str().unwrap().contains("least test RMSE"));
+    let lead = page["lead"].as_str().unwrap();
+    assert!(
+        lead.contains("least test RMSE") && lead.contains("95 %"),
+        "{lead}"
+    );
     assert!(!written.stdout.contains('%'), "{}", written.stdout);
     let row = written
         .stdout
@@ -356,12 +360,14 @@ fn training_writes_a_page() {
 
     folder.write("curves.csv", curves(0..120));
     folder.write("more.csv", curves(120..180));
-    folder.run("train curves.csv --label a,b --test more.csv --report values.html");
-    assert!(
-        folder.json("values.json")["lead"]
-            .as_str()
-            .unwrap()
-            .contains("RMSE")
-    );
+    let written = folder
+        .run("train curves.csv --label a,b --test more.csv --report values.html --json run.json");
+    let page = folder.json("values.json");
+    let lead = page["lead"].as_str().unwrap();
+    assert!(lead.contains("RMSE") && lead.contains("95 %"), "{lead}");
+    assert!(written.stdout.contains("(95 %: "), "{}", written.stdout);
+    let run = folder.json("run.json");
+    let ends = [0, 1].map(|end| run["rmse_interval"][end].as_f64().unwrap());
+    assert!(ends[0] < number(&run, "rmse") && number(&run, "rmse") < ends[1]);
     folder.fails("train train.csv --report none/page.html", 1, &["none"]);
 }

@@ -75,5 +75,10 @@ pub fn error_of(report: &Report) -> Option<f64> {
 
 /// The 95 % confidence interval of it.
 pub fn interval_of(report: &Report) -> Option<(f64, f64)> {
-    report.test.as_ref()?.error_percent_interval
+    let test = report.test.as_ref()?;
+    let rmse = test
+        .regression
+        .as_ref()
+        .and_then(|scores| scores.rmse_interval);
+    test.error_percent_interval.or(rmse)
 }

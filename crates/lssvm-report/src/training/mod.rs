@@ -126,7 +126,13 @@ fn sentence(evaluation: &Evaluation, part: &str) -> String {
     };
     if let Some(scores) = &evaluation.regression {
         let (rmse, mae, r2) = (short(scores.rmse), short(scores.mae), scores.r2);
-        return format!("On {rows} the RMSE is {rmse}, the MAE {mae}, and R² is {r2:.4}.");
+        let interval = scores.rmse_interval.map_or(String::new(), |(low, high)| {
+            let (low, high) = (short(low), short(high));
+            format!(" (95 % confidence interval {low} to {high})")
+        });
+        return format!(
+            "On {rows} the RMSE is {rmse}{interval}, the MAE {mae}, and R² is {r2:.4}."
+        );
     }
     match (evaluation.error_percent, evaluation.error_percent_interval) {
         (Some(error), Some((low, high))) => format!(

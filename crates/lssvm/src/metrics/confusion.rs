@@ -9,10 +9,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::interval::Z;
 use crate::{Error, Result};
-
-/// The 97.5 % quantile of the normal distribution, for 95 % intervals.
-const Z: f64 = 1.959_963_984_540_054;
 
 /// How often each class was predicted for rows of each class.
 ///

@@ -3,13 +3,14 @@
 //! - [`Confusion`]: which class was taken for which; error rate with its
 //!   interval, precision, recall and F1.
 //! - [`Calibration`]: whether probabilities come true as often as they say.
-//! - [`RegressionScores`]: RMSE, MAE and R².
+//! - [`RegressionScores`]: RMSE with its interval, MAE and R².
 //!
 //! Definitions and the treatment of 0/0 are scikit-learn's, so that numbers can
 //! be compared.
 
 mod calibration;
 mod confusion;
+mod interval;
 mod regression;
 mod table;
 

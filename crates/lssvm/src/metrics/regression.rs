@@ -10,6 +10,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::interval;
 use crate::linalg::{MatRef, Scalar};
 use crate::{Error, Result};
 
@@ -18,6 +19,10 @@ use crate::{Error, Result};
 pub struct RegressionScores {
     /// Root of the mean squared error, in the unit of the target.
     pub rmse: f64,
+    /// 95 % confidence interval of it (delta method on its logarithm, from the
+    /// standard error of the squared errors); none of a single row.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rmse_interval: Option<(f64, f64)>,
     /// Mean absolute error, in the unit of the target.
     pub mae: f64,
     /// Share of the variance that is explained; 1 is perfect, 0 is no better
@@ -66,8 +71,10 @@ impl RegressionScores {
         let mean = |score: fn(&OutputScores) -> f64| {
             outputs.iter().map(score).sum::<f64>() / outputs.len() as f64
         };
+        let rmse: Vec<f64> = outputs.iter().map(|s| s.rmse).collect();
         Ok(RegressionScores {
             rmse: mean(|s| s.rmse),
+            rmse_interval: interval::of_rmse(targets, predicted, &rmse),
             mae: mean(|s| s.mae),
             r2: mean(|s| s.r2),
             outputs,
