@@ -369,5 +369,26 @@ fn training_writes_a_page() {
     let run = folder.json("run.json");
     let ends = [0, 1].map(|end| run["rmse_interval"][end].as_f64().unwrap());
     assert!(ends[0] < number(&run, "rmse") && number(&run, "rmse") < ends[1]);
+
+    // Without test rows: validation rows, or training rows that were left out.
+    let parts = [
+        ("train.csv --validation 0.2", "validation rows", "confusion"),
+        ("train.csv --loo", "left-out training rows", "calibration"),
+        (
+            "curves.csv --label a,b --loo",
+            "left-out training rows",
+            "predictions",
+        ),
+    ];
+    for (options, name, section) in parts {
+        folder.run(&format!("train {options} --report page.html"));
+        let page = folder.json("page.json");
+        assert!(
+            page["lead"].as_str().unwrap().contains(name),
+            "{}",
+            page["lead"]
+        );
+        assert!(!blocks(&page, section, "plot").is_empty() || section == "confusion");
+    }
     folder.fails("train train.csv --report none/page.html", 1, &["none"]);
 }

@@ -5,6 +5,7 @@ mod sample;
 use lssvm::data::Task;
 use lssvm::linalg::Matrix;
 use lssvm::solve::Truth;
+use lssvm::train::{Evaluation, Report};
 use lssvm_report::{
     Axis, Block, Gallery, Heatmap, Page, Picture, Plot, Run, Scale, Section, Series, Table, Tile,
     training_page,
@@ -237,6 +238,48 @@ fn an_exact_run_has_no_curves() {
     let ids: Vec<_> = page.sections.iter().map(|s| s.id.as_str()).collect();
     assert_eq!(ids, ["time"]);
     assert!(page.lead.contains("no test part"), "{}", page.lead);
+}
+
+/// Without test rows, others say what they can, under their own name.
+#[test]
+fn validation_and_left_out_rows_stand_in_for_test_rows() {
+    let codes: Vec<u32> = (0..200).map(|i| i % 3).collect();
+    let names: Vec<String> = (0..3).map(|k| format!("class {k}")).collect();
+    let scores = sample::class_scores(&codes, 3, 10.0);
+    let evaluation = Evaluation::new(&scores, &Truth::Classes(codes), &names).unwrap();
+    let classes = sample::report(20, None, Task::Classification);
+    let (truth, values) = sample::regression(300);
+    let outputs = ["a".to_string(), "b".into()];
+    let value_evaluation = Evaluation::new(&values, &truth, &outputs).unwrap();
+    let regression = sample::report(20, None, Task::Regression);
+    for (report, evaluation, ids) in [
+        (&classes, &evaluation, &["confusion", "calibration"][..]),
+        (&regression, &value_evaluation, &["predictions"]),
+    ] {
+        for (left_out, name) in [(false, "validation rows"), (true, "left-out training rows")] {
+            let some = Some(evaluation.clone());
+            let (validation, leave_one_out) = if left_out { (None, some) } else { (some, None) };
+            let page = training_page(&Run {
+                report: &Report {
+                    validation,
+                    leave_one_out,
+                    ..report.clone()
+                },
+                data: "d.csv".into(),
+                names: &names,
+                pictures: None,
+                machine: sample::machine(),
+            });
+            let lead = &page.lead;
+            assert!(lead.starts_with("There was no test part."), "{lead}");
+            assert!(lead.contains(name) && lead.contains("95 %"), "{lead}");
+            for id in ids {
+                let section = page.sections.iter().find(|s| s.id == *id).unwrap();
+                let text = serde_json::to_string(section).unwrap();
+                assert!(text.contains(name) && !text.contains("test rows"), "{text}");
+            }
+        }
+    }
 }
 
 #[test]

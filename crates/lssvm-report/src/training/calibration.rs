@@ -2,8 +2,9 @@
 
 use lssvm::metrics::{Calibration, CalibrationBin};
 use lssvm::model::softmax;
-use lssvm::train::{Evaluation, Report};
+use lssvm::train::Report;
 
+use super::{Judged, Rows};
 use crate::page::{Block, Section, Table};
 use crate::plot::{Axis, Plot, Series, grouped};
 
@@ -11,7 +12,8 @@ use crate::plot::{Axis, Plot, Series, grouped};
 const BINS: usize = 20;
 
 /// Reliability diagram, rows by confidence, and three scores.
-pub fn section(report: &Report, test: &Evaluation, codes: &[u32]) -> Option<Section> {
+pub(super) fn section(report: &Report, judged: Judged, codes: &[u32]) -> Option<Section> {
+    let test = judged.evaluation;
     let bare = softmax(&test.scores);
     let before = Calibration::new(bare.view(), codes, BINS).ok()?;
     let scaling = report.scaling.as_ref();
@@ -27,10 +29,19 @@ pub fn section(report: &Report, test: &Evaluation, codes: &[u32]) -> Option<Sect
     );
     let classes = probabilities.cols().max(1) as f64;
     let most = std::f64::consts::E / (std::f64::consts::E + classes - 1.0);
+    // As the library fits it: on left-out rows if there are any, else on validation rows.
+    let fitted = match report.leave_one_out {
+        Some(_) => Rows::LeftOut,
+        None => Rows::Validation,
+    };
+    let on = match judged.rows == fitted {
+        true => "these rows, which the model did not learn from; on others it is a little larger",
+        false => "rows that the model did not learn from, and none of these",
+    };
     section.text.push(match scaling {
         Some(scaling) => format!(
             "Scores are scaled by {:.2} before the softmax, with an offset for each class: the least \
-             log loss on rows that the model did not learn from, and none of these.",
+             log loss on {on}.",
             scaling.slope
         ),
         None => format!(
@@ -50,7 +61,7 @@ pub fn section(report: &Report, test: &Evaluation, codes: &[u32]) -> Option<Sect
     );
     let points = filled.iter().map(|b| (b.confidence, b.accuracy));
     plot.series
-        .push(Series::line("test rows", points.collect()));
+        .push(Series::line(judged.rows.name(), points.collect()));
     if scaling.is_some() {
         let points = before.bins.iter().filter(|b| b.rows > 0);
         let points = points.map(|b| (b.confidence, b.accuracy));

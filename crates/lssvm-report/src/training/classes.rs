@@ -2,17 +2,20 @@
 
 use lssvm::train::Evaluation;
 
+use super::Judged;
 use crate::heatmap::Heatmap;
 use crate::page::{Block, Section, Table};
 use crate::plot::grouped;
 
 /// The confusion matrix, and precision and recall of each class.
-pub fn confusion(test: &Evaluation) -> Option<Section> {
+pub(super) fn confusion(judged: Judged) -> Option<Section> {
+    let (test, name) = (judged.evaluation, judged.rows.name());
     let confusion = test.confusion.as_ref()?;
     let mut section = Section::new("confusion", "Classes");
     let (wrong, all) = (confusion.n_errors(), confusion.n_samples());
+    section.text.extend(judged.rows.remark().map(String::from));
     section.text.push(format!(
-        "{} of {} test rows are wrong. Correct rows, on the diagonal, are pale; errors are \
+        "{} of {} {name} are wrong. Correct rows, on the diagonal, are pale; errors are \
          coloured by their share of the true class's rows, up to the largest.",
         grouped(wrong as f64, 0),
         grouped(all as f64, 0)
@@ -26,7 +29,7 @@ pub fn confusion(test: &Evaluation) -> Option<Section> {
         values: confusion.counts.iter().map(counts).collect(),
         row_label: "true class".into(),
         column_label: "predicted class".into(),
-        unit: "test rows".into(),
+        unit: name.into(),
     }));
     section.blocks.extend(class_table(test).map(Block::Table));
     Some(section)

@@ -5,7 +5,8 @@
 //!                                                  └─ predicted against true
 //! ```
 //!
-//! A section that has nothing to show is left out.
+//! A section that has nothing to show is left out. Without test rows the model is judged
+//! by validation rows, or by training rows that were left out in turn, and says so.
 
 mod calibration;
 mod classes;
@@ -80,49 +81,103 @@ pub fn training_page(run: &Run) -> Page {
     page.sections.extend(curves::errors(run.report));
     page.sections.extend(curves::residual(run.report));
     page.sections.extend(curves::time(run.report));
-    if let Some(test) = &run.report.test {
-        page.sections.extend(classes::confusion(test));
-        match &test.truth {
+    if let Some(judged) = Judged::by(run.report) {
+        page.sections.extend(classes::confusion(judged));
+        match &judged.evaluation.truth {
             Truth::Classes(codes) => {
-                page.sections.extend(mistakes::section(run, test, codes));
+                // The pictures are those of the test rows.
+                if judged.rows == Rows::Test {
+                    let test = judged.evaluation;
+                    page.sections.extend(mistakes::section(run, test, codes));
+                }
                 page.sections
-                    .extend(calibration::section(run.report, test, codes));
+                    .extend(calibration::section(run.report, judged, codes));
             }
-            Truth::Values(values) => page.sections.extend(values::section(run, test, values)),
+            Truth::Values(values) => page.sections.extend(values::section(run, judged, values)),
         }
     }
     page
 }
 
-/// Whether the probabilities of a run come true on its test rows; none for values, and
-/// without test rows.
+/// Rows that say how good a model is.
+#[derive(Debug, Clone, Copy)]
+struct Judged<'a> {
+    evaluation: &'a Evaluation,
+    rows: Rows,
+}
+
+/// Which rows they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rows {
+    Test,
+    Validation,
+    LeftOut,
+}
+
+impl<'a> Judged<'a> {
+    /// Test rows if there are any, which decided nothing; else validation rows, or
+    /// training rows by models that did not see them.
+    fn by(report: &'a Report) -> Option<Self> {
+        let of = |evaluation: &'a Option<Evaluation>, rows| {
+            let evaluation = evaluation.as_ref()?;
+            Some(Self { evaluation, rows })
+        };
+        of(&report.test, Rows::Test)
+            .or_else(|| of(&report.validation, Rows::Validation))
+            .or_else(|| of(&report.leave_one_out, Rows::LeftOut))
+    }
+}
+
+impl Rows {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Test => "test rows",
+            Self::Validation => "validation rows",
+            Self::LeftOut => "left-out training rows",
+        }
+    }
+
+    /// What must be known of them to trust what they say.
+    fn remark(self) -> Option<&'static str> {
+        match self {
+            Self::Test => None,
+            Self::Validation => Some(
+                "There was no test part: these are the validation rows. They also decide when \
+                 training ends, so that new rows may do a little worse.",
+            ),
+            Self::LeftOut => Some(
+                "There was no test part: each training row is judged by a model that was made \
+                 without it.",
+            ),
+        }
+    }
+}
+
+/// Whether the probabilities of a run come true; none for values, and without rows that
+/// were not learned from.
 pub fn calibration(report: &Report) -> Option<Section> {
-    let test = report.test.as_ref()?;
-    match &test.truth {
-        Truth::Classes(codes) => calibration::section(report, test, codes),
+    let judged = Judged::by(report)?;
+    match &judged.evaluation.truth {
+        Truth::Classes(codes) => calibration::section(report, judged, codes),
         Truth::Values(_) => None,
     }
 }
 
 /// The result in one sentence.
 fn lead(report: &Report) -> String {
-    match (&report.test, &report.validation) {
-        (Some(test), _) => sentence(test, "test"),
-        (None, Some(validation)) => {
-            format!(
-                "There was no test part. {}",
-                sentence(validation, "validation")
-            )
-        }
-        (None, None) => "There was no test part, so nothing is known about new data.".into(),
+    match Judged::by(report) {
+        Some(judged) if judged.rows == Rows::Test => sentence(judged),
+        Some(judged) => format!("There was no test part. {}", sentence(judged)),
+        None => "There was no test part, so nothing is known about new data.".into(),
     }
 }
 
-fn sentence(evaluation: &Evaluation, part: &str) -> String {
+fn sentence(judged: Judged) -> String {
+    let (evaluation, name) = (judged.evaluation, judged.rows.name());
     let rows = grouped(evaluation.rows as f64, 0);
     let rows = match evaluation.rows {
-        1 => format!("{rows} {part} row"),
-        _ => format!("{rows} {part} rows"),
+        1 => format!("{rows} {}", name.trim_end_matches('s')),
+        _ => format!("{rows} {name}"),
     };
     if let Some(scores) = &evaluation.regression {
         let (rmse, mae, r2) = (short(scores.rmse), short(scores.mae), scores.r2);
