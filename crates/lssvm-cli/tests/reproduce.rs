@@ -145,6 +145,91 @@ fn quick_mnist_behaves_as_the_paper_says() {
     }
 }
 
+/// One of CIFAR-10's binary files: images whose class is a colour and a place.
+fn cifar_batch(rows: std::ops::Range<usize>) -> Vec<u8> {
+    let mut file = Vec::new();
+    for i in rows {
+        let class = i % 10;
+        file.push(class as u8);
+        for channel in 0..3 {
+            for pixel in 0..1024 {
+                let (y, x) = (pixel / 32, pixel % 32);
+                let on = channel == class % 3 && (y / 4 + x / 4) % 10 == class;
+                let noise = 30.0 * noise((i * 3 + channel) * 1024 + pixel);
+                file.push((120.0 + noise + if on { 60.0 } else { 0.0 }) as u8);
+            }
+        }
+    }
+    file
+}
+
+#[test]
+fn quick_cifar10_has_all_figures_of_the_paper() {
+    let folder = Folder::new();
+    for batch in 0..5 {
+        let name = format!("data_batch_{}.bin", batch + 1);
+        folder.write(
+            &format!("cifar/{name}"),
+            cifar_batch(40 * batch..40 * (batch + 1)),
+        );
+    }
+    folder.write("cifar/test_batch.bin", cifar_batch(200..250));
+    let names = "airplane automobile bird cat deer dog frog horse ship truck";
+    folder.write("cifar/batches.meta.txt", names.replace(' ', "\n"));
+    let written = folder.run("reproduce cifar10 --data cifar --quick");
+    let page = folder.json("cifar10-quick.json");
+
+    // Figure 5: ten images of each class, class after class.
+    let gallery = blocks(&page, "fig5", "gallery")[0];
+    let tiles = gallery["tiles"].as_array().unwrap();
+    assert_eq!(tiles.len(), 100);
+    assert_eq!(tiles[0]["title"], tiles[9]["title"]);
+    assert_ne!(tiles[9]["title"], tiles[10]["title"]);
+
+    // Figure 6: three curves alone, with the paper's line, and together.
+    for (id, name, paper) in [
+        ("e1", "E1", 43.93),
+        ("e2", "E2", 41.21),
+        ("e3", "E3", 33.71),
+    ] {
+        let errors = curve(&page, id, name);
+        assert_eq!(errors.len(), 100);
+        assert!(
+            errors.iter().all(|e| (0.0..=100.0).contains(e)),
+            "{errors:?}"
+        );
+        // Far better than one in ten.
+        assert!(errors[99] < 50.0, "{name}: {errors:?}");
+        assert_eq!(curve(&page, "fig6", name), errors);
+        assert_eq!(blocks(&page, id, "plot")[0]["marks"][0]["value"], paper);
+    }
+
+    // Table 1 beside the paper's, its rows percent of a class.
+    let maps = blocks(&page, "table1", "heatmap");
+    assert_eq!(
+        (&maps[0]["name"], &maps[1]["name"]),
+        (&"table1-ours".into(), &"table1-paper".into())
+    );
+    assert_eq!(maps[0]["rows"], maps[1]["rows"]);
+    for row in maps[0]["values"].as_array().unwrap() {
+        let sum: f64 = row
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|v| v.as_f64().unwrap())
+            .sum();
+        assert!((sum - 100.0).abs() < 1e-9, "{row}");
+    }
+    assert_eq!(maps[1]["values"][0][0], 71.0);
+    for part in ["E1", "E3", "33.71 ± 0.01 %", "--quick"] {
+        assert!(
+            written.stdout.contains(part),
+            "{part} in {}",
+            written.stdout
+        );
+    }
+}
+
 const OWN: &str = r#"
 title = "Flowers <b>"
 data = "."

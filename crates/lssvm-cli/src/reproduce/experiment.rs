@@ -372,7 +372,9 @@ impl Experiment {
             let after = quick.train_rows.min(before);
             config.train_rows = Some(after);
             let share = after as f64 / before.max(1) as f64;
-            let shrunk = |j: usize| ((j as f64 * share).round() as usize).max(1);
+            // At least two blocks, also of data that were small from the beginning.
+            let most = (after / 2).max(1);
+            let shrunk = |j: usize| ((j as f64 * share).round() as usize).clamp(1, most);
             config.block_size = config.block_size.map(shrunk);
             let iterations = config.iterations.map(|t| t.min(quick.iterations));
             config.iterations = Some(iterations.unwrap_or(quick.iterations));
