@@ -11,9 +11,11 @@
 //! so the first ⌈M/2⌉ values say all.
 //!
 //! `transform=1d` transforms the whole row as one signal, channels one after
-//! the other; `2d` transforms each channel as an image and keeps the first
-//! half of each spectrum. `order` says how an image becomes a vector, before
-//! the 1-D transform and for "the first half" of a 2-D spectrum.
+//! the other; `1d-channel` transforms each channel as one signal, and `2d` each
+//! channel as an image, and both keep the first half of each spectrum. `order`
+//! says how an image becomes a vector, before a 1-D transform and for "the first
+//! half" of a 2-D spectrum. The exponent acts on |FFT|: who reads ½ as that of
+//! |FFT|² means exponent 1.
 
 use std::sync::Arc;
 
@@ -34,9 +36,23 @@ pub enum Transform {
     #[default]
     #[serde(rename = "1d")]
     OneD,
+    /// One transform of each channel, whose pixels are one signal.
+    #[serde(rename = "1d-channel")]
+    OneDChannel,
     /// A two-dimensional transform of each channel.
     #[serde(rename = "2d")]
     TwoD,
+}
+
+impl Transform {
+    /// The step's name in errors, if it needs to know the channels.
+    fn by_channel(self) -> Option<&'static str> {
+        match self {
+            Transform::OneD => None,
+            Transform::OneDChannel => Some("fourier:transform=1d-channel"),
+            Transform::TwoD => Some("fourier:transform=2d"),
+        }
+    }
 }
 
 /// In which order the pixels of an image are made a vector.
@@ -56,7 +72,7 @@ pub enum Order {
 pub struct FourierSpec {
     /// The power to which |FFT| is raised; 0.5 by default.
     pub exponent: f64,
-    /// One- or two-dimensional.
+    /// One- or two-dimensional, of the whole row or of each channel.
     pub transform: Transform,
     /// How an image becomes a vector.
     pub order: Order,
@@ -95,8 +111,8 @@ pub(super) struct Fourier {
 
 impl Fourier {
     pub(super) fn fit(spec: FourierSpec, image: Option<[usize; 3]>) -> Result<Self> {
-        if spec.transform == Transform::TwoD {
-            need_image("fourier:transform=2d", image)?;
+        if let Some(step) = spec.transform.by_channel() {
+            need_image(step, image)?;
         }
         Ok(Fourier { spec, image })
     }
@@ -105,13 +121,14 @@ impl Fourier {
     /// it makes of them.
     pub(super) fn check(&self, n_features: usize) -> Result<usize> {
         self.spec.check()?;
-        let kept = match (self.spec.transform, self.image) {
-            (Transform::TwoD, image) => {
-                let [channels, height, width] = need_image("fourier:transform=2d", image)?;
+        let kept = match self.spec.transform.by_channel() {
+            Some(step) => {
+                let [channels, height, width] = need_image(step, self.image)?;
                 check_image([channels, height, width], n_features)?;
                 channels * (height * width).div_ceil(2)
             }
-            (Transform::OneD, image) => {
+            None => {
+                let image = self.image;
                 image.map_or(Ok(()), |image| check_image(image, n_features))?;
                 n_features.div_ceil(2)
             }
@@ -147,7 +164,7 @@ impl Fourier {
 /// The row, in vector order, is a number of blocks, each `outer` × `inner`
 /// values: the real transform runs over `outer`, the complex one over `inner`,
 /// and the spectrum comes out in vector order. One dimension is one block with
-/// `inner` = 1, two dimensions are a block a channel.
+/// `inner` = 1 or a block a channel, two dimensions are a block a channel.
 struct Spectrum {
     exponent: f64,
     /// Where in the row the values of the vector lie.
@@ -174,6 +191,7 @@ impl Spectrum {
         let (outer, inner) = match (step.spec.transform, step.image, order) {
             (Transform::TwoD, Some([_, height, width]), Order::Columns) => (width, height),
             (Transform::TwoD, Some([_, height, width]), Order::Rows) => (height, width),
+            (Transform::OneDChannel, Some([_, height, width]), _) => (height * width, 1),
             _ => (n_features, 1),
         };
         let source = match (step.image, order) {

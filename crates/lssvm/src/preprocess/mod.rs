@@ -7,7 +7,7 @@
 //! |---|---|---|
 //! | `center` | x ← x − ⟨x⟩ (61) | nothing |
 //! | `unit-norm` | x ← x / ‖x‖ (62) | nothing |
-//! | `window` | xᵢⱼ ← xᵢⱼ exp(−c[(i−H/2)² + (j−W/2)²]) (76) | the image shape |
+//! | `window` | xᵢⱼ ← xᵢⱼ exp(−c[(i−H/2)² + (j−W/2)²]), i and j from 1 or 0 (76) | the image shape |
 //! | `fourier` | ξ = x − ⟨x⟩, φ = \|FFT ξ\|^½ − ⟨·⟩, x ← \[ξ/‖ξ‖, φ/‖φ‖\]/√2 (69)–(75) | the image shape |
 //! | `standardize` | column ← (column − its mean) / its standard deviation | means, deviations |
 //! | `min-max` | column ← (column − its least) / (its greatest − its least) | least, greatest |

@@ -109,10 +109,15 @@ impl FromStr for StepSpec {
             MIN_MAX => StepSpec::MinMax,
             WINDOW => StepSpec::Window(WindowSpec {
                 c: parameters.number("c")?,
+                first: parameters.word("first", &[("1", 1), ("0", 0)])?,
             }),
             FOURIER => {
                 let default = FourierSpec::default();
-                let transforms = [("1d", Transform::OneD), ("2d", Transform::TwoD)];
+                let transforms = [
+                    ("1d", Transform::OneD),
+                    ("1d-channel", Transform::OneDChannel),
+                    ("2d", Transform::TwoD),
+                ];
                 let orders = [("columns", Order::Columns), ("rows", Order::Rows)];
                 StepSpec::Fourier(FourierSpec {
                     exponent: parameters.number("exponent")?.unwrap_or(default.exponent),
@@ -143,15 +148,23 @@ impl fmt::Display for StepSpec {
             StepSpec::MinMax => f.write_str(MIN_MAX),
             StepSpec::Window(spec) => {
                 f.write_str(WINDOW)?;
-                spec.c.map_or(Ok(()), |c| write!(f, ":c={}", Number(c)))
+                if let Some(c) = spec.c {
+                    write!(f, ":c={}", Number(c))?;
+                }
+                if spec.first != WindowSpec::default().first {
+                    write!(f, ":first={}", spec.first)?;
+                }
+                Ok(())
             }
             StepSpec::Fourier(spec) => {
                 f.write_str(FOURIER)?;
                 if spec.exponent != FourierSpec::default().exponent {
                     write!(f, ":exponent={}", Number(spec.exponent))?;
                 }
-                if spec.transform == Transform::TwoD {
-                    f.write_str(":transform=2d")?;
+                match spec.transform {
+                    Transform::OneD => {}
+                    Transform::OneDChannel => f.write_str(":transform=1d-channel")?,
+                    Transform::TwoD => f.write_str(":transform=2d")?,
                 }
                 if spec.order == Order::Rows {
                     f.write_str(":order=rows")?;

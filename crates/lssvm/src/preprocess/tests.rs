@@ -55,11 +55,25 @@ fn window_is_equation_76() {
     let x = sample(3, 60);
     let (_, out) = fit("window:c=0.03", &x, Some(image));
     let (_, by_default) = fit("window", &x, Some(image));
+    let (_, from_zero) = fit("window:first=0", &x, Some(image));
     for i in 0..x.rows() {
-        assert_near(out.row(i), &naive::window(x.row(i), 0.03, image), 1e-14);
-        let expected = naive::window(x.row(i), 4.0 / 20.0, image);
+        assert_near(out.row(i), &naive::window(x.row(i), 0.03, 1, image), 1e-14);
+        let expected = naive::window(x.row(i), 4.0 / 20.0, 1, image);
         assert_near(by_default.row(i), &expected, 1e-14);
+        let expected = naive::window(x.row(i), 4.0 / 20.0, 0, image);
+        assert_near(from_zero.row(i), &expected, 1e-14);
     }
+    assert_ne!(from_zero, by_default);
+}
+
+#[test]
+fn a_window_without_a_first_pixel_counts_from_1() {
+    // As models were written before there was a choice.
+    let step = r#"{"step":"window","spec":{"c":null},"image":[1,3,4]}"#;
+    let json = format!(r#"{{"n_features_in":12,"steps":[{step}]}}"#);
+    let old: Pipeline = serde_json::from_str(&json).unwrap();
+    let (new, _) = fit("window:first=1", &sample(2, 12), Some([1, 3, 4]));
+    assert_eq!(old, new);
 }
 
 #[test]
@@ -77,10 +91,10 @@ fn fourier_is_equations_69_to_75() {
     for image in images {
         let cols = image.map_or(31, |image| image.iter().product());
         let x = sample(5, cols);
-        for text in ["1d", "2d"] {
+        for text in ["1d", "1d-channel", "2d"] {
             for order in ["columns", "rows"] {
                 for exponent in [0.5, 1.0, 0.7] {
-                    if image.is_none() && text == "2d" {
+                    if image.is_none() && text != "1d" {
                         continue;
                     }
                     let text =
@@ -117,6 +131,7 @@ fn zero_and_constant_rows_become_zero() {
         "center,unit-norm",
         "fourier",
         "fourier:transform=2d",
+        "fourier:transform=1d-channel",
         "window,fourier",
     ] {
         let (_, out) = fit(text, &x, Some([1, 3, 4]));
@@ -238,14 +253,27 @@ fn errors_name_the_remedy() {
         ("window:c=-1", None, "must be a number that is 0 or more"),
         ("window:c=nan", None, "must be a number that is 0 or more"),
         ("fourier:exponent=0", None, "must be a number above 0"),
-        ("fourier:transform=3d", None, "must be 1d or 2d"),
+        ("window:first=2", None, "must be 1 or 0"),
+        (
+            "fourier:transform=1d-channel",
+            None,
+            "give --image-shape 28x28",
+        ),
+        (
+            "fourier:transform=3d",
+            None,
+            "must be 1d or 1d-channel or 2d",
+        ),
         ("fourier:order=random", None, "must be columns or rows"),
     ] {
         let message = error_of(text, &x, image);
         assert!(message.contains(remedy), "{text}: {message}");
     }
-    let spec = PipelineSpec(vec![StepSpec::Window(WindowSpec { c: Some(-1.0) })]);
-    assert!(spec.fit(x.clone(), Some([1, 3, 4])).is_err());
+    for (c, first) in [(-1.0, 1), (1.0, 2)] {
+        let window = WindowSpec { c: Some(c), first };
+        let spec = PipelineSpec(vec![StepSpec::Window(window)]);
+        assert!(spec.fit(x.clone(), Some([1, 3, 4])).is_err());
+    }
 
     let (pipeline, _) = fit("center", &x, None);
     let message = pipeline.transform(sample(1, 11)).unwrap_err().to_string();
@@ -268,6 +296,11 @@ fn text_is_canonical() {
             "window:c=0.004,fourier:order=rows:transform=2d:exponent=1.0",
             "window:c=0.004,fourier:exponent=1:transform=2d:order=rows",
         ),
+        ("window:first=1", "window"),
+        (
+            "window:first=0:c=0.004,fourier:transform=1d-channel",
+            "window:c=0.004:first=0,fourier:transform=1d-channel",
+        ),
         (
             "window:c=1e-300,min-max,standardize",
             "window:c=1e-300,min-max,standardize",
@@ -289,6 +322,7 @@ fn damaged_files_are_errors() {
         ("standardize", None),
         ("min-max", None),
         ("window", Some([1, 3, 4])),
+        ("fourier:transform=1d-channel", Some([1, 3, 4])),
         ("fourier:transform=2d", Some([1, 3, 4])),
     ] {
         let (pipeline, _) = fit(text, &sample(3, 12), image);
@@ -310,10 +344,11 @@ fn damaged_files_are_errors() {
 
 fn any_step() -> impl Strategy<Value = StepSpec> {
     let positive = (1e-300f64..1e300).prop_union(0.001f64..3.0);
-    let fourier = (positive.clone(), any::<bool>(), any::<bool>()).prop_map(|(exponent, a, b)| {
+    let transforms = [Transform::OneD, Transform::OneDChannel, Transform::TwoD];
+    let fourier = (positive.clone(), 0..3usize, any::<bool>()).prop_map(move |(exponent, a, b)| {
         StepSpec::Fourier(FourierSpec {
             exponent,
-            transform: if a { Transform::OneD } else { Transform::TwoD },
+            transform: transforms[a],
             order: if b { Order::Columns } else { Order::Rows },
         })
     });
@@ -323,7 +358,8 @@ fn any_step() -> impl Strategy<Value = StepSpec> {
         Just(StepSpec::Standardize),
         Just(StepSpec::MinMax),
         Just(StepSpec::Fourier(FourierSpec::default())),
-        prop::option::of(positive).prop_map(|c| StepSpec::Window(WindowSpec { c })),
+        (prop::option::of(positive), 0..2u8)
+            .prop_map(|(c, first)| StepSpec::Window(WindowSpec { c, first })),
         fourier,
     ]
 }

@@ -18,14 +18,15 @@ pub(super) fn unit_norm(x: &[f64]) -> Vec<f64> {
     x.iter().map(|v| v / norm).collect()
 }
 
-pub(super) fn window(x: &[f64], c: f64, [channels, h, w]: [usize; 3]) -> Vec<f64> {
+/// Pixels are counted from `first`.
+pub(super) fn window(x: &[f64], c: f64, first: usize, [channels, h, w]: [usize; 3]) -> Vec<f64> {
     let mut out = x.to_vec();
     for k in 0..channels {
-        for i in 1..=h {
-            for j in 1..=w {
-                let di = i as f64 - h as f64 / 2.0;
-                let dj = j as f64 - w as f64 / 2.0;
-                out[k * h * w + (i - 1) * w + (j - 1)] *= (-c * (di * di + dj * dj)).exp();
+        for i in 0..h {
+            for j in 0..w {
+                let di = (i + first) as f64 - h as f64 / 2.0;
+                let dj = (j + first) as f64 - w as f64 / 2.0;
+                out[k * h * w + i * w + j] *= (-c * (di * di + dj * dj)).exp();
             }
         }
     }
@@ -70,6 +71,21 @@ pub(super) fn fourier(x: &[f64], spec: &FourierSpec, image: Image) -> Vec<f64> {
             dft(&vector)[..x.len().div_ceil(2)].to_vec()
         }
         (Transform::OneD, ..) => dft(&xi)[..x.len().div_ceil(2)].to_vec(),
+        (Transform::OneDChannel, image, order) => {
+            let [_, h, w] = image.unwrap();
+            let channel = |channel: &[f64]| {
+                let mut vector = channel.to_vec();
+                if order == Order::Columns {
+                    for j in 0..w {
+                        for i in 0..h {
+                            vector[j * h + i] = channel[i * w + j];
+                        }
+                    }
+                }
+                dft(&vector)[..(h * w).div_ceil(2)].to_vec()
+            };
+            xi.chunks(h * w).flat_map(channel).collect()
+        }
         (Transform::TwoD, image, order) => {
             let [_, h, w] = image.unwrap();
             let channel = |channel: &[f64]| {
