@@ -137,6 +137,7 @@ KERNELS = [
 STEPS = [
     None, "center,unit-norm", "standardize", "min-max", "fourier",
     "fourier:exponent=1:transform=2d", "window,fourier:order=rows", "window:c=0.1,min-max",
+    "window:first=0,fourier:transform=1d-channel",
 ]  # fmt: skip
 
 

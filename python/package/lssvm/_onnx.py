@@ -147,7 +147,8 @@ def _window(graph: _Graph, x: str, step: dict[str, Any]) -> str:
     channels, height, width = step["image"]
     c = step["spec"]["c"]
     c = 4 / (height * width) if c is None else c
-    i, j = np.mgrid[1 : height + 1, 1 : width + 1]
+    first = step["spec"].get("first", 1)
+    i, j = np.mgrid[first : height + first, first : width + first]
     weights = np.exp(-c * ((i - height / 2) ** 2 + (j - width / 2) ** 2)).ravel()
     return graph.node("Mul", x, graph.double(np.tile(weights, channels)))
 
@@ -196,9 +197,12 @@ def _transform(step: dict[str, Any]) -> tuple[np.ndarray, bool]:
     if spec["transform"] == "1d":
         return np.fft.fft(identity, axis=1)[:, : (n_features + 1) // 2], True
     channels, height, width = image
-    shape = (width, height) if spec["order"] == "columns" else (height, width)
-    blocks = np.fft.fft2(identity.reshape(n_features, channels, *shape))
     size = height * width
+    if spec["transform"] == "1d-channel":
+        blocks = np.fft.fft(identity.reshape(n_features, channels, size), axis=2)
+    else:
+        shape = (width, height) if spec["order"] == "columns" else (height, width)
+        blocks = np.fft.fft2(identity.reshape(n_features, channels, *shape))
     kept = blocks.reshape(n_features, channels, size)[:, :, : (size + 1) // 2]
     return kept.reshape(n_features, -1), channels == 1
 
