@@ -51,6 +51,8 @@ pub struct Heatmap {
     pub column_label: String,
     /// What the numbers count; may be empty.
     pub unit: String,
+    /// Digits after the point in the cells; as many as count if not given.
+    pub decimals: Option<usize>,
 }
 
 /// Sizes of a drawing.
@@ -219,7 +221,10 @@ impl Heatmap {
                     layout.cell.0 - gap,
                     layout.cell.1 - gap
                 ));
-                let text = cell_text(value);
+                let text = match self.decimals {
+                    Some(decimals) => grouped(value, decimals),
+                    None => cell_text(value),
+                };
                 let fitted = size.min(size * (layout.cell.0 - 4.0) / text_width(&text, size));
                 if with_text && fitted >= 7.0 {
                     let (x, y) = (x + layout.cell.0 / 2.0, y + layout.cell.1 / 2.0);

@@ -55,6 +55,7 @@ fn hostile_page() -> Page {
             row_label: HOSTILE.into(),
             column_label: HOSTILE.into(),
             unit: HOSTILE.into(),
+            decimals: None,
         }),
         Block::Gallery(Gallery {
             title: HOSTILE.into(),

@@ -89,9 +89,9 @@ fn facts(results: &Results, page: &mut Page) {
     let Some((_, report)) = all_made(results).next() else {
         return;
     };
-    let [n, m, k] = report.shape;
+    let [n, _, k] = report.shape;
     page.fact("training rows", n);
-    page.fact("features", m);
+    page.fact("features", distinct(results, |r| r.shape[1].to_string()));
     let outputs = match Measure::of(report) {
         Measure::Percent => "classes",
         Measure::Rmse => "outputs",
@@ -262,7 +262,7 @@ fn section(results: &Results, figure: &Figure) -> Option<Section> {
                 })
             });
             section.blocks.push(Block::Gallery(Gallery {
-                title: figure.title.clone(),
+                title: format!("{} training images", shown.pictures.len()),
                 tiles: tiles.collect(),
                 note: None,
             }));
@@ -323,6 +323,9 @@ fn classes(figure: &Figure, run: &Run, report: &Report) -> Option<Section> {
         });
         section.blocks.extend(renamed);
     }
+    // Plots beside plots, and tables beside tables.
+    let is_table = |block: &Block| matches!(block, Block::Table(_));
+    section.blocks.sort_by_key(is_table);
     Some(section)
 }
 
@@ -470,6 +473,8 @@ fn confusion(figure: &Figure, test: &Evaluation) -> Vec<Block> {
             row_label: "true class".into(),
             column_label: "predicted class".into(),
             unit: "% of the true class".into(),
+            // As in the paper's table.
+            decimals: Some(1),
         })
     };
     let mut blocks = vec![heatmap("ours", "This run", confusion.percent_of_rows())];

@@ -30,6 +30,7 @@ pub(super) fn confusion(judged: Judged) -> Option<Section> {
         row_label: "true class".into(),
         column_label: "predicted class".into(),
         unit: name.into(),
+        decimals: None,
     }));
     section.blocks.extend(class_table(test).map(Block::Table));
     Some(section)

@@ -289,6 +289,7 @@ pub fn stress() -> Page {
             row_label: "true".into(),
             column_label: "predicted".into(),
             unit: "rows".into(),
+            decimals: None,
         }));
     }
     page.sections.push(section);
