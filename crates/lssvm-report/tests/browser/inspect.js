@@ -47,11 +47,10 @@ window.addEventListener("load", async () => {
     images: images.length,
     imagesLoaded: images.filter((image) => image.naturalWidth > 0).length,
     charts: charts.map(look),
+    listShown: [...document.querySelectorAll("nav")].some(shown),
+    buttonsShown: [...document.querySelectorAll("[data-save]")].filter(shown).length,
   };
-  document.querySelectorAll("[data-save]").forEach((button) => {
-    if (!shown(button)) tested.errors.push("a button is hidden");
-    button.click();
-  });
+  document.querySelectorAll("[data-save]").forEach((button) => button.click());
   const expected = 2 * charts.length;
   for (let i = 0; i < 50 && tested.saved.length < expected; i++) {
     await new Promise((done) => setTimeout(done, 100));
