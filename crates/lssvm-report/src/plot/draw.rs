@@ -4,7 +4,7 @@ use super::frame::Frame;
 use super::labels::{self, Item};
 use super::range::{drawable, ranges};
 use super::ticks::Ticks;
-use super::{Plot, SeriesStyle, series, short};
+use super::{Plot, Scale, SeriesStyle, series, short};
 use crate::colours::Colour;
 use crate::svg::{Anchor, BOLD, Canvas, Svg, TEXT, TITLE, text_width, wrapped};
 
@@ -46,7 +46,11 @@ impl Plot {
         let at_end = |item: &Item| item.reaches_end(x, self.x.scale);
         let right = labels::room(&items, canvas, at_end);
         let width = canvas.width - left - right;
-        let x_ticks = Ticks::new(x, self.x.scale, ((width / 62.0) as usize).max(4));
+        let mut x_ticks = Ticks::new(x, self.x.scale, ((width / 62.0) as usize).max(4));
+        let mut places = self.series.iter().flat_map(|series| &series.points);
+        if self.x.scale == Scale::Linear && places.all(|(x, _)| x.fract() == 0.0) {
+            x_ticks = x_ticks.whole();
+        }
         let frame = Frame {
             left,
             top: top + 30.0,

@@ -23,6 +23,9 @@ const FINE_DECADES: f64 = 0.4;
 const LARGE: f64 = 1e6;
 const SMALL: f64 = 1e-3;
 
+/// Fewer ticks than this say too little of an axis.
+const LEAST_WHOLE: usize = 3;
+
 impl Ticks {
     /// At most about `most` ticks in this range, which must not be empty.
     pub fn new((low, high): (f64, f64), scale: Scale, most: usize) -> Self {
@@ -57,6 +60,17 @@ impl Ticks {
         Self {
             marks: (0..=count.min(100)).map(mark).collect(),
             exponent,
+        }
+    }
+
+    /// Without those between whole numbers, if enough are left: there is no iteration
+    /// one and a half.
+    pub fn whole(self) -> Self {
+        let marks = self.marks.iter().filter(|(value, _)| value.fract() == 0.0);
+        let marks: Vec<_> = marks.map(|&(v, _)| (v, grouped(v, 0))).collect();
+        match marks.len() >= LEAST_WHOLE && self.exponent == 0 {
+            true => Self { marks, ..self },
+            false => self,
         }
     }
 
@@ -168,6 +182,17 @@ mod tests {
         );
         assert_eq!(texts(-1.0, 1.0, Scale::Linear)[0], "−1.0");
         assert_eq!(texts(0.0, 60_000.0, Scale::Linear)[1], "10,000");
+    }
+
+    #[test]
+    fn counts_have_whole_ticks() {
+        let whole = |low, high| {
+            let ticks = Ticks::new((low, high), Scale::Linear, 10).whole();
+            ticks.marks.into_iter().map(|m| m.1).collect::<Vec<_>>()
+        };
+        assert_eq!(whole(1.0, 6.0), ["1", "2", "3", "4", "5", "6"]);
+        assert_eq!(whole(1.0, 2.0).len(), 11);
+        assert_eq!(whole(0.0, 600.0), texts(0.0, 600.0, Scale::Linear));
     }
 
     #[test]

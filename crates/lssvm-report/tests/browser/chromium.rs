@@ -155,7 +155,7 @@ fn check_print(program: &Path, html: &str, folder: &Path) {
     assert!(html.contains("@media print"));
     let on_paper = html
         .replace("@media print", "@media all")
-        .replace("@media screen and", "@media not all and");
+        .replace("@media screen and", "@media print and");
     let path = folder.join("on-paper.html");
     write(&on_paper, &path, "");
     let found = inspect(program, &path, PAPER, true);
