@@ -65,8 +65,8 @@ impl Work {
             sizes,
             last: 0.0,
         };
-        for system in 0..groups.len() {
-            let first = &work.runs[groups[system][0]];
+        for (system, group) in groups.iter().enumerate() {
+            let first = &work.runs[group[0]];
             let (n, t) = (first.train_rows as f64, sizes.test_rows as f64);
             let numbers = n * n / 2.0 + n * t;
             let bytes = match first.precision {
