@@ -192,7 +192,7 @@ mod tests {
         };
         assert_eq!(whole(1.0, 6.0), ["1", "2", "3", "4", "5", "6"]);
         assert_eq!(whole(1.0, 2.0).len(), 11);
-        assert_eq!(whole(0.0, 600.0), texts(0.0, 600.0, Scale::Linear));
+        assert_eq!(whole(0.0, 600.0)[..3], ["0", "50", "100"]);
     }
 
     #[test]

@@ -106,7 +106,8 @@ fn check_layout(found: &Value, context: &str) {
         }
         for ticks in ["xTicks", "yTicks"] {
             let ticks = chart[ticks].as_u64().unwrap_or(0);
-            assert!((3..=12).contains(&ticks), "{context}");
+            // What the steps of 1, 2 and 5 allow, for any range: real times vary.
+            assert!((2..=14).contains(&ticks), "{context}");
         }
     }
 }
