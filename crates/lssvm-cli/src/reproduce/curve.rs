@@ -36,7 +36,8 @@ impl Settled {
         let mean = settled.iter().sum::<f64>() / n;
         let variance = settled.iter().map(|e| (e - mean).powi(2)).sum::<f64>() / n;
         let changes = settled.windows(2).map(|pair| (pair[1] - pair[0]).powi(2));
-        let changes = changes.sum::<f64>() / (n - 1.0).max(1.0);
+        // From 0 on: the sum of no changes would be −0, and be shown so.
+        let changes = changes.fold(0.0, |sum, change| sum + change) / (n - 1.0).max(1.0);
         Some(Self {
             mean,
             spread: variance.sqrt(),
@@ -87,5 +88,6 @@ mod tests {
         assert_eq!(Settled::new(&[]), None);
         let one = Settled::new(&curve([2.0])).unwrap();
         assert_eq!((one.mean, one.spread, one.fluctuation), (2.0, 0.0, 0.0));
+        assert!(one.fluctuation.is_sign_positive());
     }
 }
