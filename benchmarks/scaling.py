@@ -58,7 +58,7 @@ def svg(points):
         body.append(text(LEFT - 6, y(seconds) + 4, f"{seconds:g} s", 'text-anchor="end"'))
     body.append(text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 10, "training rows", 'text-anchor="middle"'))
     body.append(f'<path d="M{x(xs[0]):.1f} {y(square(xs[0])):.1f}L{x(last[0]):.1f} {y(last[1]):.1f}" stroke="{LINE}" stroke-dasharray="5 4"/>')
-    body.append(text(x(xs[0]) + 12, y(square(xs[0])) + 16, "N²"))
+    body.append(text(x(xs[0]) + 22, y(square(xs[0])) - 16, "N²"))
     path = "L".join(f"{x(a):.1f} {y(b):.1f}" for a, b in zip(xs, ys))
     body.append(f'<path d="M{path}" stroke="{OURS}" stroke-width="2" fill="none"/>')
     for a, b in zip(xs, ys):
