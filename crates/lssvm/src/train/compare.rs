@@ -46,7 +46,8 @@ pub fn compare<T: Scalar>(
     })
 }
 
-/// The settings that make the system, the rest set aside.
+/// The settings that make the system, the rest set aside; a budget that nobody gave is what
+/// was free at the moment of asking, and differs from one moment to the next.
 fn system_of(config: &Effective) -> Effective {
     Effective {
         method: solve::Method::Exact,
@@ -59,6 +60,7 @@ fn system_of(config: &Effective) -> Effective {
         seed: 0,
         rank: None,
         why: None,
+        budget: memory::Size(0),
         ..config.clone()
     }
 }
@@ -219,6 +221,18 @@ mod tests {
         };
         let error = compare(data(), &[one, other], &mut Silent).unwrap_err();
         assert!(error.to_string().contains("same data"), "{error}");
+    }
+
+    #[test]
+    fn what_is_free_at_the_moment_makes_no_other_system() {
+        let one = config(Method::Mp, 20, 1, 1_000_000_000);
+        let prepared = Prepared::new(data(), &one).unwrap();
+        let one = prepared.resolve(&one).unwrap();
+        let later = Effective {
+            budget: Size(one.budget.0 - 4096),
+            ..one.clone()
+        };
+        assert_eq!(system_of(&one), system_of(&later));
     }
 
     struct StopInSecondGroup(usize);
