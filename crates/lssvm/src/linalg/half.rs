@@ -119,58 +119,77 @@ impl HalfMatrix {
 
 /// `to = scale · from`
 pub fn widen<T: Scalar>(from: &[f16], to: &mut [T], scale: T) {
-    assert_eq!(from.len(), to.len());
-    dispatch(Widen { from, to, scale });
+    convert(from, to, scale);
 }
 
 /// `to = from / scale`, rounded to the nearest.
 pub fn narrow<T: Scalar>(from: &[T], to: &mut [f16], scale: f64) {
+    convert(from, to, T::from_f64(1.0 / scale));
+}
+
+fn convert<T: Scalar, F: Lanes<T>, G: Lanes<T>>(from: &[F], to: &mut [G], factor: T) {
     assert_eq!(from.len(), to.len());
-    dispatch(Narrow {
-        from,
-        to,
-        factor: T::from_f64(1.0 / scale),
-    });
+    dispatch(Convert { from, to, factor });
 }
 
-struct Narrow<'a, T> {
-    from: &'a [T],
-    to: &'a mut [f16],
-    factor: T,
+/// Values that a register of `T` is loaded from and stored to.
+trait Lanes<T: Scalar>: Copy {
+    /// # Safety
+    /// As [`Vector`].
+    unsafe fn load<A: Arch>(values: &[Self]) -> T::Vector<A>;
+    /// # Safety
+    /// As [`Vector`].
+    unsafe fn store<A: Arch>(register: T::Vector<A>, values: &mut [Self]);
+    fn widened(self) -> T;
+    fn rounded(value: T) -> Self;
 }
 
-impl<T: Scalar> Job for Narrow<'_, T> {
-    type Output = ();
-
+impl<T: Scalar> Lanes<T> for T {
     #[inline(always)]
-    fn run<A: Arch>(self) {
-        let lanes = T::Vector::<A>::LANES;
-        let whole = self.from.len() / lanes * lanes;
-        // SAFETY: this is `run`, for its own `A`, and the slices are `lanes` long.
-        unsafe {
-            let (zero, factor) = (
-                T::Vector::<A>::splat(T::ZERO),
-                T::Vector::<A>::splat(self.factor),
-            );
-            for start in (0..whole).step_by(lanes) {
-                let value = T::Vector::<A>::load(&self.from[start..start + lanes]);
-                zero.add_product(value, factor)
-                    .store_half(&mut self.to[start..start + lanes]);
-            }
-        }
-        for (to, from) in self.to[whole..].iter_mut().zip(&self.from[whole..]) {
-            *to = f16::from_f32((self.factor * *from).to_f64() as f32);
-        }
+    unsafe fn load<A: Arch>(values: &[T]) -> T::Vector<A> {
+        // SAFETY: said by the caller.
+        unsafe { T::Vector::<A>::load(values) }
+    }
+    #[inline(always)]
+    unsafe fn store<A: Arch>(register: T::Vector<A>, values: &mut [T]) {
+        // SAFETY: said by the caller.
+        unsafe { register.store(values) }
+    }
+    fn widened(self) -> T {
+        self
+    }
+    fn rounded(value: T) -> T {
+        value
     }
 }
 
-struct Widen<'a, T> {
-    from: &'a [f16],
-    to: &'a mut [T],
-    scale: T,
+impl<T: Scalar> Lanes<T> for f16 {
+    #[inline(always)]
+    unsafe fn load<A: Arch>(values: &[f16]) -> T::Vector<A> {
+        // SAFETY: said by the caller.
+        unsafe { T::Vector::<A>::load_half(values) }
+    }
+    #[inline(always)]
+    unsafe fn store<A: Arch>(register: T::Vector<A>, values: &mut [f16]) {
+        // SAFETY: said by the caller.
+        unsafe { register.store_half(values) }
+    }
+    fn widened(self) -> T {
+        T::from_f64(self.to_f64())
+    }
+    fn rounded(value: T) -> f16 {
+        f16::from_f32(value.to_f64() as f32)
+    }
 }
 
-impl<T: Scalar> Job for Widen<'_, T> {
+/// `to = factor · from`
+struct Convert<'a, T, F, G> {
+    from: &'a [F],
+    to: &'a mut [G],
+    factor: T,
+}
+
+impl<T: Scalar, F: Lanes<T>, G: Lanes<T>> Job for Convert<'_, T, F, G> {
     type Output = ();
 
     #[inline(always)]
@@ -179,18 +198,16 @@ impl<T: Scalar> Job for Widen<'_, T> {
         let whole = self.from.len() / lanes * lanes;
         // SAFETY: this is `run`, for its own `A`, and the slices are `lanes` long.
         unsafe {
-            let (zero, scale) = (
-                T::Vector::<A>::splat(T::ZERO),
-                T::Vector::<A>::splat(self.scale),
-            );
+            let zero = T::Vector::<A>::splat(T::ZERO);
+            let factor = T::Vector::<A>::splat(self.factor);
             for start in (0..whole).step_by(lanes) {
-                let value = T::Vector::<A>::load_half(&self.from[start..start + lanes]);
-                zero.add_product(value, scale)
-                    .store(&mut self.to[start..start + lanes]);
+                let value = F::load::<A>(&self.from[start..start + lanes]);
+                let product = zero.add_product(value, factor);
+                G::store::<A>(product, &mut self.to[start..start + lanes]);
             }
         }
         for (to, from) in self.to[whole..].iter_mut().zip(&self.from[whole..]) {
-            *to = self.scale * T::from_f64(from.to_f64());
+            *to = G::rounded(self.factor * from.widened());
         }
     }
 }
