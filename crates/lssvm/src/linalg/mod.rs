@@ -3,7 +3,8 @@
 //! Matrices are row-major: a row is a sample. Large products, symmetric rank-k
 //! updates and factorisations go to faer, which only this room names
 //! ([`dense`], [`factor`]); products with a few columns, where libraries are
-//! two to three times off the speed of memory, are our own ([`skinny`]). A matrix
+//! two to three times off the speed of memory, are our own ([`skinny`], and [`padded`] for
+//! tiles in the cache). A matrix
 //! that fills the memory is factored where it lies, as tiles ([`tiled`]).
 //!
 //! Functions run on the current rayon pool and use all of its threads.
@@ -14,6 +15,7 @@ pub mod gram;
 pub mod half;
 pub mod huge;
 mod matrix;
+pub mod padded;
 mod scalar;
 pub mod simd;
 pub mod skinny;

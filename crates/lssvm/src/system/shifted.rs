@@ -19,7 +19,7 @@ use rayon::prelude::*;
 use super::store::{PANEL, Show, TILE, extent, fill_tile};
 use super::{Format, System};
 use crate::linalg::skinny::{self, Ahead};
-use crate::linalg::{MatMut, MatRef, Matrix, Scalar};
+use crate::linalg::{MatMut, MatRef, Matrix, Scalar, padded};
 
 /// Parts of a product for each thread, so that all end together, and the fewest.
 const PARTS_PER_THREAD: usize = 4;
@@ -84,14 +84,14 @@ impl<T: Scalar> System<T> {
     fn product_by(&self, v: &Matrix<T>, panels: &Panels<'_, T>) -> Matrix<f64> {
         let (n, k) = (self.n(), v.cols());
         assert_eq!(v.rows(), n);
-        let padded = skinny::padded(v.view());
+        let wide = padded::padded(v.view());
         let parts = equal_parts(
             self.tile_rows(),
             (PARTS_PER_THREAD * rayon::current_num_threads()).max(FEWEST_PARTS),
         );
         let partial: Vec<Matrix<f64>> = parts
             .into_par_iter()
-            .map(|part| self.product_of_part(part, v, &padded, panels))
+            .map(|part| self.product_of_part(part, v, &wide, panels))
             .collect();
         let mut out = Matrix::from_fn(n, k, |i, c| self.lambdas[i] * v.get(i, c).to_f64());
         for part in partial {
@@ -107,17 +107,17 @@ impl<T: Scalar> System<T> {
         &self,
         part: Range<usize>,
         v: &Matrix<T>,
-        padded: &Matrix<T>,
+        wide: &Matrix<T>,
         panels: &Panels<'_, T>,
     ) -> Matrix<f64> {
-        let (k, width) = (v.cols(), padded.cols());
+        let (k, width) = (v.cols(), wide.cols());
         let mut out = Matrix::<f64>::zeros(self.rows_of_tiles(&part).end, k);
         let (mut scratch, mut own, mut mirrored) = (Vec::new(), Vec::new(), Vec::new());
         for row in part {
             let rows = extent(row, self.n());
             for column in 0..=row {
                 let columns = extent(column, self.n());
-                let v_c = padded.row_range(columns.start, columns.end);
+                let v_c = wide.row_range(columns.start, columns.end);
                 own.clear();
                 own.resize(rows.len() * width, T::ZERO);
                 mirrored.clear();
@@ -126,7 +126,7 @@ impl<T: Scalar> System<T> {
                     let bottom = top + panel.rows();
                     let here = &mut own[top * width..bottom * width];
                     let here = MatMut::new(panel.rows(), width, here);
-                    skinny::add_product_of_padded(here, panel, v_c, ahead);
+                    padded::add_product(here, panel, v_c, ahead);
                     if row != column {
                         let v = v.row_range(rows.start + top, rows.start + bottom);
                         skinny::add_transposed_product(&mut mirrored, panel, v);
