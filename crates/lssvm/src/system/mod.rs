@@ -17,6 +17,7 @@
 
 mod certificate;
 mod clusters;
+mod columns;
 mod cross;
 mod shifted;
 mod store;
@@ -24,9 +25,10 @@ mod strip;
 
 pub use certificate::Certificate;
 pub use clusters::in_clusters;
+pub use columns::Columns;
 pub use cross::{Cross, add_scores};
 pub use store::{Format, Store, TILE};
-pub use strip::{Columns, Strip};
+pub use strip::Strip;
 
 use rayon::prelude::*;
 

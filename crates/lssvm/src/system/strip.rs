@@ -10,8 +10,8 @@
 
 use rayon::prelude::*;
 
-use super::{Bordered, System, TILE};
-use crate::kernel::{FillBlock, Samples};
+use super::{Bordered, System};
+use crate::kernel::FillBlock;
 use crate::linalg::gram::{gram_bytes, gram_upper};
 use crate::linalg::{MatMut, MatRef, Matrix, Scalar, skinny};
 
@@ -21,7 +21,7 @@ use crate::linalg::{MatMut, MatRef, Matrix, Scalar, skinny};
 /// 1.00 s in pieces of 1,024 × 512, and 0.98 s as one call. With few features the
 /// map's share grows, and the piece should not leave the cache before it.
 const LARGE_TILE: (usize, usize) = (8192, 2048);
-const SMALL_TILE: (usize, usize) = (1024, 512);
+pub(super) const SMALL_TILE: (usize, usize) = (1024, 512);
 const MANY_FEATURES: usize = 256;
 
 /// Pieces each thread gets, so that all end together.
@@ -195,78 +195,6 @@ impl<T: Scalar> Strip<T> {
     pub fn bytes(n: usize, block_size: usize, n_features: usize) -> u64 {
         let values = block_size as u64 * (n as u64 + 2 * block_size as u64 + n_features as u64);
         values * size_of::<T>() as u64 + gram_bytes::<T>(n, block_size)
-    }
-}
-
-impl<T: Scalar> System<T> {
-    /// Ω[:, these rows], to be read tile row by tile row.
-    pub fn columns(&self, rows: Vec<usize>) -> Columns<'_, T> {
-        let selected = match self.store {
-            Some(_) => None,
-            None => Some(self.samples.select(&rows)),
-        };
-        Columns {
-            system: self,
-            picks: rows.into_iter().zip(0..).collect(),
-            selected,
-        }
-    }
-}
-
-/// Some columns of Ω: read from the store if it is kept, else computed.
-pub struct Columns<'a, T: Scalar> {
-    system: &'a System<T>,
-    /// Column of Ω and its place.
-    picks: Vec<(usize, usize)>,
-    selected: Option<Samples<T>>,
-}
-
-impl<T: Scalar> Columns<'_, T> {
-    /// Writes what is in the rows of this tile row to `out`, on this thread.
-    pub fn tile_row(&self, place: usize, out: &mut Vec<T>, scratch: &mut Vec<T>) {
-        let (system, width) = (self.system, self.picks.len());
-        let rows = system.rows_of_tiles(&(place..place + 1));
-        out.resize(rows.len() * width, T::ZERO);
-        match (&system.store, &self.selected) {
-            (Some(store), _) => store.copy_tile_row(place, &self.picks, out, width, scratch),
-            (None, Some(selected)) => {
-                let x = system.samples.range(rows.start, rows.end);
-                for left in (0..width).step_by(SMALL_TILE.1) {
-                    let right = (left + SMALL_TILE.1).min(width);
-                    let out = &mut out[left..];
-                    let part = MatMut::strided(rows.len(), right - left, width, out);
-                    system.kernel.fill(part, x, selected.range(left, right));
-                }
-            }
-            (None, None) => unreachable!("selected if there is no store"),
-        }
-    }
-
-    /// The rows of Ω with these indices, which ascend.
-    pub fn rows(&self, rows: &[usize]) -> Matrix<T> {
-        let width = self.picks.len();
-        let mut all = Matrix::zeros(rows.len(), width);
-        let tiles: Vec<usize> = (0..self.system.tile_rows()).collect();
-        let bound = |tile: usize| rows.partition_point(|row| *row < tile * TILE);
-        let mut parts = Vec::new();
-        let mut rest = all.values_mut();
-        for &tile in &tiles {
-            let (part, after) = rest.split_at_mut((bound(tile + 1) - bound(tile)) * width);
-            parts.push(part);
-            rest = after;
-        }
-        tiles.into_par_iter().zip(parts).for_each_init(
-            || (Vec::new(), Vec::new()),
-            |(out, scratch), (tile, part)| {
-                self.tile_row(tile, out, scratch);
-                let rows = &rows[bound(tile)..bound(tile + 1)];
-                for (row, part) in rows.iter().zip(part.chunks_exact_mut(width)) {
-                    let start = (row - tile * TILE) * width;
-                    part.copy_from_slice(&out[start..start + width]);
-                }
-            },
-        );
-        all
     }
 }
 

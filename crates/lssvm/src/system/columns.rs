@@ -1,0 +1,83 @@
+//! Some columns of Ω, for all rows but never all at once.
+//!
+//! What a preconditioner is made of: tile row by tile row, so that N × m values need not
+//! be in memory.
+
+use rayon::prelude::*;
+
+use super::strip::SMALL_TILE;
+use super::{System, TILE};
+use crate::kernel::{FillBlock, Samples};
+use crate::linalg::{MatMut, Matrix, Scalar};
+
+impl<T: Scalar> System<T> {
+    /// Ω[:, these rows], to be read tile row by tile row.
+    pub fn columns(&self, rows: Vec<usize>) -> Columns<'_, T> {
+        let selected = match self.store {
+            Some(_) => None,
+            None => Some(self.samples.select(&rows)),
+        };
+        Columns {
+            system: self,
+            picks: rows.into_iter().zip(0..).collect(),
+            selected,
+        }
+    }
+}
+
+/// Some columns of Ω: read from the store if it is kept, else computed.
+pub struct Columns<'a, T: Scalar> {
+    system: &'a System<T>,
+    /// Column of Ω and its place.
+    picks: Vec<(usize, usize)>,
+    selected: Option<Samples<T>>,
+}
+
+impl<T: Scalar> Columns<'_, T> {
+    /// Writes what is in the rows of this tile row to `out`, on this thread.
+    pub fn tile_row(&self, place: usize, out: &mut Vec<T>, scratch: &mut Vec<T>) {
+        let (system, width) = (self.system, self.picks.len());
+        let rows = system.rows_of_tiles(&(place..place + 1));
+        out.resize(rows.len() * width, T::ZERO);
+        match (&system.store, &self.selected) {
+            (Some(store), _) => store.copy_tile_row(place, &self.picks, out, width, scratch),
+            (None, Some(selected)) => {
+                let x = system.samples.range(rows.start, rows.end);
+                for left in (0..width).step_by(SMALL_TILE.1) {
+                    let right = (left + SMALL_TILE.1).min(width);
+                    let out = &mut out[left..];
+                    let part = MatMut::strided(rows.len(), right - left, width, out);
+                    system.kernel.fill(part, x, selected.range(left, right));
+                }
+            }
+            (None, None) => unreachable!("selected if there is no store"),
+        }
+    }
+
+    /// The rows of Ω with these indices, which ascend.
+    pub fn rows(&self, rows: &[usize]) -> Matrix<T> {
+        let width = self.picks.len();
+        let mut all = Matrix::zeros(rows.len(), width);
+        let tiles: Vec<usize> = (0..self.system.tile_rows()).collect();
+        let bound = |tile: usize| rows.partition_point(|row| *row < tile * TILE);
+        let mut parts = Vec::new();
+        let mut rest = all.values_mut();
+        for &tile in &tiles {
+            let (part, after) = rest.split_at_mut((bound(tile + 1) - bound(tile)) * width);
+            parts.push(part);
+            rest = after;
+        }
+        tiles.into_par_iter().zip(parts).for_each_init(
+            || (Vec::new(), Vec::new()),
+            |(out, scratch), (tile, part)| {
+                self.tile_row(tile, out, scratch);
+                let rows = &rows[bound(tile)..bound(tile + 1)];
+                for (row, part) in rows.iter().zip(part.chunks_exact_mut(width)) {
+                    let start = (row - tile * TILE) * width;
+                    part.copy_from_slice(&out[start..start + width]);
+                }
+            },
+        );
+        all
+    }
+}
