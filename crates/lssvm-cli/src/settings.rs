@@ -43,6 +43,16 @@ struct FileOptions {
     validation: Option<Validation>,
     json: Option<PathBuf>,
     report: Option<PathBuf>,
+    #[serde(flatten)]
+    reading: Reading,
+}
+
+const FILE_KEYS: [&str; 6] = ["data", "model", "test", "validation", "json", "report"];
+
+/// Options of the program in a TOML file that say how data are read.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case", default)]
+pub struct Reading {
     format: Option<lssvm::data::Format>,
     label: Option<OneOrMore>,
     weights: Option<Column>,
@@ -52,13 +62,8 @@ struct FileOptions {
     index_base: Option<u32>,
 }
 
-const FILE_KEYS: [&str; 13] = [
-    "data",
-    "model",
-    "test",
-    "validation",
-    "json",
-    "report",
+/// Its keys.
+pub const READING_KEYS: [&str; 7] = [
     "format",
     "label",
     "weights",
@@ -70,7 +75,7 @@ const FILE_KEYS: [&str; 13] = [
 
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-pub enum OneOrMore {
+enum OneOrMore {
     One(Column),
     More(Vec<Column>),
 }
@@ -80,6 +85,24 @@ pub enum OneOrMore {
 enum Validation {
     Share(f64),
     Data(PathBuf),
+}
+
+impl From<Reading> for ReadArgs {
+    fn from(reading: Reading) -> Self {
+        let label = reading.label.map(|label| match label {
+            OneOrMore::One(column) => vec![column],
+            OneOrMore::More(columns) => columns,
+        });
+        Self {
+            format: reading.format,
+            label,
+            weights: reading.weights,
+            header: reading.header,
+            delimiter: reading.delimiter,
+            features: reading.features,
+            index_base: reading.index_base,
+        }
+    }
 }
 
 impl TrainSettings {
@@ -130,18 +153,15 @@ impl TrainSettings {
         let Some(data) = args.data.clone().or(file.data) else {
             return Err(Error::parameter("DATA", "nothing", "name a data file or folder").into());
         };
-        let label = file.label.map(|label| match label {
-            OneOrMore::One(column) => vec![column],
-            OneOrMore::More(columns) => columns,
-        });
+        let reading = ReadArgs::from(file.reading);
         let read = ReadArgs {
-            format: args.read.format.or(file.format),
-            label: args.read.label.clone().or(label),
-            weights: args.read.weights.clone().or(file.weights),
-            header: args.read.header.or(file.header),
-            delimiter: args.read.delimiter.clone().or(file.delimiter),
-            features: args.read.features.or(file.features),
-            index_base: args.read.index_base.or(file.index_base),
+            format: args.read.format.or(reading.format),
+            label: args.read.label.clone().or(reading.label),
+            weights: args.read.weights.clone().or(reading.weights),
+            header: args.read.header.or(reading.header),
+            delimiter: args.read.delimiter.clone().or(reading.delimiter),
+            features: args.read.features.or(reading.features),
+            index_base: args.read.index_base.or(reading.index_base),
         };
         let budget = config.memory.unwrap_or_else(memory::default_budget);
         Ok(Self {
@@ -171,7 +191,7 @@ fn read_config(path: &Path) -> anyhow::Result<(FileOptions, Config)> {
         std::fs::read_to_string(path).map_err(|e| Error::io(path, "read the configuration", e))?;
     let mut table: toml::Table = parse(path, &text)?;
     let mut own = toml::Table::new();
-    for key in FILE_KEYS {
+    for key in FILE_KEYS.into_iter().chain(READING_KEYS) {
         if let Some(value) = table.remove(key) {
             own.insert(key.to_string(), value);
         }

@@ -8,14 +8,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use lssvm::Error;
-use lssvm::data::{Column, Format, ReadOptions};
+use lssvm::data::ReadOptions;
 use lssvm::error::Place;
 use lssvm::memory::{self, Size};
 use lssvm::train::Config;
 use serde::Deserialize;
 
-use crate::args::ReadArgs;
-use crate::settings::{OneOrMore, parse, read_options};
+use crate::settings::{READING_KEYS, Reading, parse, read_options};
 
 /// The experiments that come with the program, by name.
 const OURS: [(&str, &str); 2] = [
@@ -53,30 +52,6 @@ pub struct Experiment {
     #[serde(skip)]
     also: Vec<toml::Table>,
 }
-
-/// Options of `train` that say how files are read.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct Reading {
-    format: Option<Format>,
-    label: Option<OneOrMore>,
-    weights: Option<Column>,
-    header: Option<bool>,
-    delimiter: Option<String>,
-    features: Option<usize>,
-    index_base: Option<u32>,
-    memory: Option<Size>,
-}
-
-const READING: [&str; 7] = [
-    "format",
-    "label",
-    "weights",
-    "header",
-    "delimiter",
-    "features",
-    "index-base",
-];
 
 const MEMORY: &str = "memory";
 
@@ -186,7 +161,7 @@ impl Experiment {
         if let Some(key) = self
             .rest
             .keys()
-            .find(|key| !READING.contains(&key.as_str()))
+            .find(|key| !READING_KEYS.contains(&key.as_str()))
         {
             return wrong(format!(
                 "there is no key '{key}' at the top of an experiment; see docs/experiments.md"
@@ -294,27 +269,18 @@ impl Experiment {
     /// memory that was given, here or there.
     pub fn reading(&self, memory: Option<Size>) -> anyhow::Result<ReadOptions> {
         let mut table = self.rest.clone();
-        let known = |key: &str| READING.contains(&key) || key == MEMORY;
-        let settings = self.settings.iter().filter(|(key, _)| known(key));
+        let settings = self.settings.iter();
+        let settings = settings.filter(|(key, _)| READING_KEYS.contains(&key.as_str()));
         table.extend(settings.map(|(key, value)| (key.clone(), value.clone())));
-        let reading: Reading = table.try_into().map_err(|e: toml::de::Error| {
+        let wrong = |e: toml::de::Error| {
             let message = e.message().replace('\n', " ");
             anyhow::anyhow!("the reading options of the experiment: {message}")
-        })?;
-        let label = reading.label.map(|label| match label {
-            OneOrMore::One(column) => vec![column],
-            OneOrMore::More(columns) => columns,
-        });
-        let budget = memory.or(reading.memory);
-        let options = read_options(&ReadArgs {
-            format: reading.format,
-            label,
-            weights: reading.weights,
-            header: reading.header,
-            delimiter: reading.delimiter,
-            features: reading.features,
-            index_base: reading.index_base,
-        })?;
+        };
+        let reading: Reading = table.try_into().map_err(wrong)?;
+        let options = read_options(&reading.into())?;
+        let of_file = self.settings.get(MEMORY).cloned();
+        let of_file = of_file.map(|size| size.try_into().map_err(wrong));
+        let budget = memory.or(of_file.transpose()?);
         Ok(ReadOptions {
             max_bytes: Some(budget.unwrap_or_else(memory::default_budget).0),
             ..options
@@ -330,7 +296,7 @@ impl Experiment {
     fn run(&self, own: &toml::Table) -> anyhow::Result<Run> {
         let mut table = self.settings.clone();
         // Those say how all is read, and label is something else for a run.
-        table.retain(|key, _| !READING.contains(&key));
+        table.retain(|key, _| !READING_KEYS.contains(&key));
         table.extend(own.clone());
         let mut text = |key| match table.remove(key) {
             Some(toml::Value::String(text)) => Some(text),
