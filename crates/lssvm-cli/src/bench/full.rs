@@ -77,6 +77,7 @@ pub fn measure(args: &BenchArgs, table: &mut Table) -> anyhow::Result<()> {
         let limits = Limits {
             iterations,
             seconds: None,
+            spent: 0.0,
             tolerance: 0.0,
             patience: None,
         };

@@ -246,6 +246,7 @@ fn quickest_step(
     let limits = Limits {
         iterations: repeat.max(1) + 1,
         seconds: None,
+        spent: 0.0,
         tolerance: 0.0,
         patience: None,
     };

@@ -59,6 +59,7 @@ mod tests {
         let limits = Limits {
             iterations: 1,
             seconds: None,
+            spent: 0.0,
             tolerance: 0.0,
             patience: None,
         };

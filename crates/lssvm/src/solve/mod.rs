@@ -55,7 +55,6 @@ pub use blocks::Blocks;
 pub use follow::{Followed, Truth};
 pub use phases::{Phase, PhaseReport, Phases};
 pub use preconditioner::rank_for;
-pub(crate) use run::run_after;
 pub use run::{Flow, Iteration, Limits, Observer, Silent, Solution, Stopped, run};
 pub use together::{Ended, Entry, run_together};
 pub use work::{OpenBlock, Work};

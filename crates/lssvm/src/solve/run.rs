@@ -16,6 +16,9 @@ pub struct Limits {
     /// Most seconds, what came before the first iteration included; the iteration that
     /// passes it is finished.
     pub seconds: Option<f64>,
+    /// Seconds that are gone already, for preprocessing and the kernel matrix; they count
+    /// for the limit and in all times that are told.
+    pub spent: f64,
     /// Stop when the relative residual, or the relative change of W in every
     /// step of a whole pass, is at most this.
     pub tolerance: f64,
@@ -176,26 +179,7 @@ pub fn run<T: Scalar>(
     every: usize,
     observer: &mut dyn Observer,
 ) -> Result<Solution<T>> {
-    run_after(0.0, system, plan, limits, test, validation, every, observer)
-}
-
-/// [`run`], when `spent` seconds of its time are gone already: for preprocessing, for the
-/// kernel matrix. They count for [`Limits::seconds`] and in all times that are told.
-#[expect(
-    clippy::too_many_arguments,
-    reason = "those of run, which has as many as may be"
-)]
-pub(crate) fn run_after<T: Scalar>(
-    spent: f64,
-    system: &System<T>,
-    plan: &Plan,
-    limits: &Limits,
-    test: &mut Option<Followed<T>>,
-    validation: &mut Option<Followed<T>>,
-    every: usize,
-    observer: &mut dyn Observer,
-) -> Result<Solution<T>> {
-    let mut track = Track::new(system, plan, limits, spent)?;
+    let mut track = Track::new(system, plan, limits)?;
     let mut block = OpenBlock::new(system.n());
     let stopped = loop {
         let iteration = track.step(system, &mut block, test, validation, every, observer)?;

@@ -37,6 +37,7 @@ fn limits(iterations: usize) -> Limits {
     Limits {
         iterations,
         seconds: None,
+        spent: 0.0,
         tolerance: 0.0,
         patience: None,
     }
@@ -433,19 +434,10 @@ fn runs_end_for_the_reason_they_say() {
     // Of an hour that is gone before the first step, nothing is left.
     let hour = Limits {
         seconds: Some(3600.0),
+        spent: 3600.0,
         ..many
     };
-    let late = super::run_after(
-        3600.0,
-        &system,
-        &plan,
-        &hour,
-        &mut None,
-        &mut None,
-        0,
-        &mut Silent,
-    )
-    .unwrap();
+    let late = run(hour, &mut Silent);
     assert_eq!((late.stopped, late.iterations), (Stopped::Time, 1));
     assert!(late.history[0].seconds >= 3600.0 && late.seconds >= 3600.0);
 }

@@ -30,6 +30,7 @@ fn solve<T: Scalar>(
     let limits = Limits {
         iterations: 400,
         seconds: None,
+        spent: 0.0,
         tolerance,
         patience: None,
     };

@@ -30,13 +30,7 @@ pub(super) struct Track<T: Scalar> {
 }
 
 impl<T: Scalar> Track<T> {
-    /// `spent`: seconds that the run has taken before its first step.
-    pub(super) fn new(
-        system: &System<T>,
-        plan: &Plan,
-        limits: &Limits,
-        spent: f64,
-    ) -> Result<Self> {
+    pub(super) fn new(system: &System<T>, plan: &Plan, limits: &Limits) -> Result<Self> {
         limits.check()?;
         Ok(Self {
             solver: plan.solver(system)?,
@@ -44,7 +38,7 @@ impl<T: Scalar> Track<T> {
             phases: Phases::default(),
             history: Vec::new(),
             best: None,
-            seconds: spent,
+            seconds: limits.spent,
             finished: false,
             full: plan.method.wants_kernel(),
         })
@@ -119,6 +113,7 @@ impl<T: Scalar> Track<T> {
             seconds,
             tolerance,
             patience,
+            ..
         } = self.limits;
         if self.finished {
             Some(Stopped::Solved)

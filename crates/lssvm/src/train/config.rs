@@ -377,6 +377,7 @@ impl Effective {
         Limits {
             iterations: self.iterations,
             seconds: self.time,
+            spent: 0.0,
             tolerance: self.tolerance,
             patience: self.patience.or(self.default_patience),
         }

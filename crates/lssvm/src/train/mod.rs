@@ -167,11 +167,14 @@ fn solve_ready<T: Scalar>(
 ) -> Result<(Solution<T>, Report, Ready<T>)> {
     let config = ready.config.clone();
     let classes = matches!(ready.outputs, Outputs::Classes { .. });
-    let solution = solve::run_after(
-        ready.start.elapsed().as_secs_f64(),
+    let limits = solve::Limits {
+        spent: ready.start.elapsed().as_secs_f64(),
+        ..config.limits()
+    };
+    let solution = solve::run(
         &ready.system,
         &config.plan(),
-        &config.limits(),
+        &limits,
         &mut ready.test,
         &mut ready.validation,
         ready.memory.follow_every,
