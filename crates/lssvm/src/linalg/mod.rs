@@ -10,6 +10,7 @@
 //! Functions run on the current rayon pool and use all of its threads.
 
 pub mod dense;
+pub mod eigen;
 pub mod factor;
 pub mod gram;
 pub mod half;
@@ -22,6 +23,7 @@ pub mod skinny;
 pub mod tiled;
 
 pub use dense::{Output, Parallel};
+pub use eigen::eigen;
 pub use factor::Cholesky;
 pub use matrix::{MatMut, MatRef, Matrix, sum_of_squares};
 pub use scalar::{Precision, Scalar};

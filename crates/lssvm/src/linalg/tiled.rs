@@ -15,6 +15,7 @@
 //! algebra algorithms for multicore architectures", 2009); a solve reads L twice
 //! and runs at the speed of memory.
 
+mod products;
 mod schedule;
 #[cfg(test)]
 mod tests;

@@ -33,6 +33,7 @@ pub mod kaczmarz_mp;
 mod leave_one_out;
 pub mod matching_pursuit;
 pub mod nystrom;
+pub mod path;
 pub mod pcg;
 mod phases;
 mod preconditioner;

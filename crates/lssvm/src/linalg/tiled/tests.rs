@@ -270,3 +270,29 @@ proptest! {
         prop_assert!(residual.fold(0.0, f64::max) < 32.0 * f64::EPSILON * scale);
     }
 }
+
+#[test]
+fn products_and_solves_of_rows_are_those_of_the_matrix() {
+    for tile in TILES {
+        for (n, threads) in [(1, 1), (9, 2), (53, 3)] {
+            let shift = n as f64;
+            let a = symmetric::<f64>(n, 0.0);
+            let factor = factor(&a, tile, shift).unwrap();
+            let columns = right_hand_side::<f64>(n);
+            let rows = transpose_scaled(columns.view(), 1.0);
+            let product = Matrix::from_fn(n, 3, |i, k| {
+                let sum: f64 = (0..n).map(|j| a.get(i, j) * columns.get(j, k)).sum();
+                sum + shift * columns.get(i, k)
+            });
+            let across = transpose_scaled(product.view(), 1.0);
+            on_threads(threads, || {
+                let found = factor.multiply(&columns);
+                assert!(difference(found.values(), product.values()) < 1e-13);
+                let found = factor.rows_times_upper(&factor.rows_times_lower(&rows));
+                assert!(difference(found.values(), across.values()) < 1e-13);
+                let found = factor.solve_rows(&across);
+                assert!(difference(found.values(), rows.values()) < 1e-12);
+            });
+        }
+    }
+}

@@ -1,0 +1,484 @@
+//! The whole path over c from one factorisation.
+//!
+//! ```text
+//!     S(μ) = Ω + μ Λ,    Λ = diag(λᵢ),  λᵢ = 1/(c₀ wᵢ),    μ = c₀/c ≥ 1
+//!     S̃(μ) = Λ^-½ S(μ) Λ^-½ = Ω̃ + μ I,     Ω̃ + I = L Lᵀ
+//! ```
+//!
+//! c₀ is the largest c. In a space W of a few hundred vectors, W Ω̃ Wᵀ = Zᵀ diag(θ) Z, and
+//! the solution for any μ costs two thin products: Ã(μ) = (ZW)ᵀ diag(1/(θ+μ)) ZW B̃. The
+//! space holds what the solutions are made of:
+//!
+//! - B̃ = Λ^-½ [Y 1] and what powers of Ω̃ and of (Ω̃ + I)⁻¹ make of it (an extended Krylov
+//!   space: Druskin and Knizhnerman, 1998): the first serve small c, the second large c;
+//! - for some rows, the probes: eᵢ, Ω̃eᵢ and (Ω̃ + I)⁻¹eᵢ, which give (S̃⁻¹)ᵢᵢ at every μ
+//!   to a fraction of a percent. [`spread`] goes from them to all rows.
+//!
+//! Leave-one-out scores follow from solution and diagonal as in
+//! [`super::leave_one_out`]. Where the space would be half of all there is, it is all
+//! there is, and nothing is approximate. What is not exact is said: the relative residual
+//! of the solution, and the error of the diagonal as seen on the probes.
+
+mod basis;
+mod spread;
+#[cfg(test)]
+mod tests;
+
+use std::cell::RefCell;
+
+use self::basis::{Basis, product};
+use self::spread::Spread;
+use super::bordering::right_hand_sides;
+use super::exact::factor_tiles;
+use super::{Phase, Work};
+use crate::linalg::skinny::transpose_scaled;
+use crate::linalg::{Matrix, Output, Parallel, Scalar, TiledCholesky, eigen};
+use crate::system::{Bordered, System, relative};
+use crate::{Result, random};
+
+/// Rows whose diagonal is known at every c.
+const PROBES: usize = 100;
+
+/// Most powers of Ω̃ and of its inverse, and about how many vectors they may be.
+const POWERS: usize = 8;
+const KRYLOV_VECTORS: usize = 300;
+
+/// Values of c whose residuals are computed together.
+const BATCH: usize = 16;
+
+/// Everything that any c needs.
+pub struct Path<T: Scalar> {
+    /// c₀
+    largest_c: f64,
+    /// λᵢ^-½
+    scale: Vec<f64>,
+    targets: Matrix<T>,
+    /// θ, and ZW, a vector a row.
+    values: Vec<f64>,
+    vectors: Matrix<T>,
+    /// ZW B̃
+    right: Matrix<f64>,
+    shifted: Shifted<T>,
+    /// How the diagonal goes from the probes to all rows; none if all rows are probes.
+    spread: Option<Spread>,
+    probes: Vec<usize>,
+}
+
+/// Ω̃ + I.
+enum Shifted<T: Scalar> {
+    /// By its factor, with ZW Λ^-½ L.
+    Factored(TiledCholesky<T>, Matrix<T>),
+    Whole(Matrix<T>),
+}
+
+/// The solution for one c.
+pub struct Point<T: Scalar> {
+    /// c
+    pub c: f64,
+    /// W
+    pub weights: Bordered<T>,
+    /// Scores of the training rows by models that never saw them, N × K.
+    pub leave_one_out: Matrix<T>,
+    /// ‖Z − ΘW‖ / ‖Z‖
+    pub residual: f64,
+    /// Root mean square of the relative error of the diagonal that leave-one-out scores are
+    /// made with, as the probes tell; 0 if it is exact.
+    pub diagonal_error: f64,
+}
+
+impl<T: Scalar> Path<T> {
+    /// Factors the system, whose c is `largest_c`, and makes the space.
+    ///
+    /// # Errors
+    /// As the exact solver; the kernel must be positive, or the rows few.
+    pub fn new(work: &mut Work<'_, T>, largest_c: f64, seed: u64) -> Result<Self> {
+        let system = work.system;
+        let scale: Vec<f64> = (0..system.n())
+            .map(|i| system.lambda(i).powf(-0.5))
+            .collect();
+        let space = match space_for(system.n(), system.outputs()) {
+            Some(_) => Space::factored(work, &scale, seed)?,
+            None => Space::whole(work, &scale)?,
+        };
+        let right = scaled_right(system, &scale);
+        Ok(Self {
+            right: coefficients(&space.vectors, &right),
+            targets: system.targets().clone(),
+            largest_c,
+            scale,
+            values: space.values,
+            vectors: space.vectors,
+            shifted: space.shifted,
+            spread: space.spread,
+            probes: space.probes,
+        })
+    }
+
+    /// Bytes that it needs beside the data and the kernel matrix, with its factor.
+    pub fn bytes(n: usize, outputs: usize) -> u64 {
+        let value = size_of::<T>() as u64;
+        let (n, wide) = (n as u64, space_for(n, outputs));
+        match wide {
+            // Ω̃ in both precisions, its vectors in both, and room to find them.
+            None => n * n * (2 * value + 4 * 8),
+            Some(space) => {
+                let width = space.width(outputs) as u64;
+                let threads = rayon::current_num_threads() as u64;
+                let inverse = 2 * threads * n * crate::linalg::INVERSE_COLUMNS as u64 * value;
+                let batch = (BATCH * (outputs + 1)) as u64;
+                inverse + n * value * (4 * width + 4 * batch) + 5 * 8 * width * width
+            }
+        }
+    }
+
+    /// Whether these rows are few enough for an exact path.
+    pub fn is_exact(n: usize, outputs: usize) -> bool {
+        space_for(n, outputs).is_none()
+    }
+
+    /// Solutions for values of c, none larger than that of the system.
+    pub fn points(&self, cs: &[f64]) -> Result<Vec<Point<T>>> {
+        let mut points = Vec::with_capacity(cs.len());
+        for batch in cs.chunks(BATCH) {
+            let rows = self.right.cols();
+            // Each c has a row for each output, and one for ν.
+            let mut coefficients = Matrix::<T>::zeros(batch.len() * rows, self.values.len());
+            for (at, c) in batch.iter().enumerate() {
+                for k in 0..rows {
+                    let row = coefficients.row_mut(at * rows + k).iter_mut();
+                    row.zip(0..).for_each(|(v, j)| {
+                        let mu = self.largest_c / c;
+                        *v = T::from_f64(self.right.get(j, k) / (self.values[j] + mu));
+                    });
+                }
+            }
+            let solutions = product(coefficients.view(), self.vectors.view());
+            let products = self.shifted_products(&coefficients, &solutions);
+            for (at, &c) in batch.iter().enumerate() {
+                let range = (at * rows, (at + 1) * rows);
+                let solution = solutions.row_range(range.0, range.1);
+                let product = products.row_range(range.0, range.1);
+                let own = |a: crate::linalg::MatRef<'_, T>| transpose_scaled(a, T::ONE);
+                points.push(self.point(c, &own(solution), &own(product))?);
+            }
+        }
+        Ok(points)
+    }
+
+    /// (Ω̃ + I) of the solutions, which are rows.
+    fn shifted_products(&self, coefficients: &Matrix<T>, solutions: &Matrix<T>) -> Matrix<T> {
+        match &self.shifted {
+            Shifted::Whole(matrix) => product(solutions.view(), matrix.view()),
+            Shifted::Factored(factor, half) => {
+                let between = product(coefficients.view(), half.view());
+                let mut out = factor.rows_times_upper(&between);
+                scale_columns(&mut out, &self.scale);
+                out
+            }
+        }
+    }
+
+    /// W, residual and leave-one-out scores from [Ã ν̃] and (Ω̃ + I)[Ã ν̃], N × (K+1).
+    fn point(&self, c: f64, solution: &Matrix<T>, its_product: &Matrix<T>) -> Result<Point<T>> {
+        let mu = self.largest_c / c;
+        let (n, k) = (solution.rows(), solution.cols() - 1);
+        let mut sums = vec![0.0; k + 1];
+        for (i, scale) in self.scale.iter().enumerate() {
+            let pairs = sums.iter_mut().zip(solution.row(i));
+            pairs.for_each(|(sum, v)| *sum += scale * v.to_f64());
+        }
+        let ones = sums[k];
+        let bias: Vec<f64> = sums[..k].iter().map(|sum| sum / ones).collect();
+        let diagonal = self.diagonal(mu)?;
+        let (mut left, mut whole) = (0.0, 0.0);
+        let mut rows = Matrix::<T>::zeros(n, k);
+        let mut leave_one_out = Matrix::<T>::zeros(n, k);
+        for (i, &scale) in self.scale.iter().enumerate() {
+            let nu = solution.get(i, k).to_f64();
+            // Of S̃, and with the border of the bias.
+            let inverse = diagonal.values[i] - nu * nu / ones;
+            let left_of = |column: usize, right: f64| {
+                let of_shift = (mu - 1.0) * solution.get(i, column).to_f64();
+                right - (its_product.get(i, column).to_f64() + of_shift) / scale
+            };
+            let left_of_ones = left_of(k, 1.0);
+            for (column, bias) in bias.iter().enumerate() {
+                let weight = solution.get(i, column).to_f64() - nu * bias;
+                let target = self.targets.get(i, column).to_f64();
+                rows.set(i, column, T::from_f64(scale * weight));
+                let misfit = weight / (scale * inverse);
+                leave_one_out.set(i, column, T::from_f64(target - misfit));
+                left += (left_of(column, target) - left_of_ones * bias).powi(2);
+                whole += target * target;
+            }
+        }
+        Ok(Point {
+            c,
+            weights: Bordered {
+                bias: bias.into_iter().map(T::from_f64).collect(),
+                rows,
+            },
+            leave_one_out,
+            residual: relative(left.sqrt(), whole.sqrt()),
+            diagonal_error: diagonal.error,
+        })
+    }
+
+    /// The diagonal of S̃⁻¹.
+    fn diagonal(&self, mu: f64) -> Result<spread::Diagonal> {
+        let shares: Vec<f64> = self.values.iter().map(|v| 1.0 / (v + mu)).collect();
+        let known: Vec<f64> = self.probes.iter().map(|&i| self.own(i, &shares)).collect();
+        match &self.spread {
+            Some(spread) => spread.at(mu, &known),
+            None => Ok(spread::Diagonal {
+                values: known,
+                error: 0.0,
+            }),
+        }
+    }
+
+    /// Σₖ uₖᵢ² sharesₖ / Σₖ uₖᵢ²; the divisor is 1 but for rounding, as eᵢ is in the space.
+    fn own(&self, i: usize, shares: &[f64]) -> f64 {
+        let (mut sum, mut squares) = (0.0, 0.0);
+        for (k, share) in shares.iter().enumerate() {
+            let square = self.vectors.get(k, i).to_f64().powi(2);
+            sum += square * share;
+            squares += square;
+        }
+        sum / squares
+    }
+}
+
+/// How large a space is made.
+struct Wanted {
+    powers: usize,
+    probes: usize,
+}
+
+impl Wanted {
+    fn width(&self, outputs: usize) -> usize {
+        (outputs + 1) * (2 * self.powers + 1) + 3 * self.probes
+    }
+}
+
+/// The space for so many rows; none if it should be whole.
+fn space_for(n: usize, outputs: usize) -> Option<Wanted> {
+    let powers = (KRYLOV_VECTORS / (2 * (outputs + 1))).clamp(3, POWERS);
+    let wanted = Wanted {
+        powers,
+        probes: PROBES,
+    };
+    (2 * wanted.width(outputs) < n).then_some(wanted)
+}
+
+/// The space, and what goes with it.
+struct Space<T: Scalar> {
+    values: Vec<f64>,
+    vectors: Matrix<T>,
+    shifted: Shifted<T>,
+    spread: Option<Spread>,
+    probes: Vec<usize>,
+}
+
+impl<T: Scalar> Space<T> {
+    /// All there is: by the eigenvectors of Ω̃.
+    fn whole(work: &mut Work<'_, T>, scale: &[f64]) -> Result<Self> {
+        let (system, progress) = (work.system, &mut *work.progress);
+        let (n, size) = (system.n(), system.n() as f64);
+        let kernel = system.kernel_flops(size * (size + 1.0) / 2.0);
+        let mut omega = work.phases.time(Phase::Kernel, kernel, || {
+            system.shifted_kernel(&mut |done| progress(0.5 * done))
+        })?;
+        for i in 0..n {
+            for j in 0..n {
+                let v = omega.get(i, j).to_f64() * scale[i] * scale[j];
+                omega.set(i, j, T::from_f64(v));
+            }
+        }
+        let (shifted, vectors) = work.phases.time(Phase::Factor, 9.0 * size.powi(3), || {
+            eigen(omega.cast::<f64>().view())
+        })?;
+        Ok(Self {
+            values: shifted.into_iter().map(|v| v - 1.0).collect(),
+            vectors: vectors.cast(),
+            shifted: Shifted::Whole(omega),
+            spread: None,
+            probes: (0..n).collect(),
+        })
+    }
+
+    fn factored(work: &mut Work<'_, T>, scale: &[f64], seed: u64) -> Result<Self> {
+        let (system, n) = (work.system, work.system.n());
+        let squares = RefCell::new(Vec::new());
+        let size = n as f64;
+        let flops = match system.kept() {
+            Some(crate::system::Format::Full) => 0.0,
+            _ => system.kernel_flops(size * (size + 1.0) / 2.0),
+        };
+        let tiles = |system: &System<T>, told: &mut dyn FnMut(f64) -> bool| {
+            let tiles = system.tiles(told)?;
+            *squares.borrow_mut() = sums_of_squares(&tiles, scale);
+            Ok(tiles)
+        };
+        let (factor, _) = factor_tiles(work, 0..n, flops, &tiles)?;
+        let progress = &mut *work.progress;
+        let first = work
+            .phases
+            .time(Phase::LeaveOneOut, size.powi(3) / 3.0, || {
+                factor.inverse_diagonal(progress)
+            })?;
+        let squares = squares.into_inner();
+        let wanted = space_for(n, system.outputs()).expect("few enough vectors");
+        let mut probes: Vec<usize> = (0..n).collect();
+        random::shuffle(&mut random::rng(seed), &mut probes);
+        probes.truncate(wanted.probes);
+        probes.sort_unstable();
+        let k = (system.outputs() + 1) as f64;
+        let powers = 4.0 * wanted.powers as f64 * k;
+        let flops = 2.0 * size * size * (powers + 4.0 * wanted.probes as f64);
+        let basis = work.phases.time(Phase::Update, flops, || {
+            basis_of(system, &factor, scale, &wanted, &probes)
+        })?;
+        let flops = size * size * basis.rows() as f64;
+        let (values, vectors, half) = work
+            .phases
+            .time(Phase::Product, flops, || turned(&factor, basis, scale))?;
+        let pairs = first.iter().zip(scale);
+        let first: Vec<f64> = pairs.map(|(d, s)| d.to_f64() / (s * s)).collect();
+        let pairs = system.diagonal().into_iter().zip(scale);
+        let omega: Vec<f64> = pairs.map(|(v, s)| v * s * s).collect();
+        let spread = Spread::new(&first, &omega, &squares, probes.clone());
+        Ok(Self {
+            values,
+            vectors,
+            shifted: Shifted::Factored(factor, half),
+            spread: Some(spread),
+            probes,
+        })
+    }
+}
+
+/// W, a vector a row.
+fn basis_of<T: Scalar>(
+    system: &System<T>,
+    factor: &TiledCholesky<T>,
+    scale: &[f64],
+    wanted: &Wanted,
+    probes: &[usize],
+) -> Result<Matrix<T>> {
+    let n = system.n();
+    let mut basis = Basis::new(n);
+    let start = basis.extend(scaled_right(system, scale))?;
+    let (mut below, mut above) = (start.clone(), start);
+    let inverse: Vec<f64> = scale.iter().map(|s| 1.0 / s).collect();
+    for _ in 0..wanted.powers {
+        // (Ω̃ + I)⁻¹ = Λ^½ S⁻¹ Λ^½
+        let mut rows = basis.rows(below);
+        scale_columns(&mut rows, &inverse);
+        let mut columns = transpose_scaled(rows.view(), T::ONE);
+        factor.solve(&mut columns);
+        let mut rows = transpose_scaled(columns.view(), T::ONE);
+        scale_columns(&mut rows, &inverse);
+        below = basis.extend(rows)?;
+        // Ω̃ + I: in a space that holds the vectors themselves, as good as Ω̃.
+        let mut rows = basis.rows(above);
+        scale_columns(&mut rows, scale);
+        let product = factor.multiply(&transpose_scaled(rows.view(), T::ONE));
+        let mut rows = transpose_scaled(product.view(), T::ONE);
+        scale_columns(&mut rows, scale);
+        above = basis.extend(rows)?;
+    }
+    let mut own = Matrix::<T>::zeros(probes.len(), n);
+    let pairs = probes.iter().enumerate();
+    pairs.for_each(|(at, &i)| own.set(at, i, T::ONE));
+    let columns = system.columns(probes.to_vec());
+    let all: Vec<usize> = (0..n).collect();
+    let mut of_kernel = transpose_scaled(columns.rows(&all).view(), T::ONE);
+    scale_columns(&mut of_kernel, scale);
+    let mut of_inverse = factor.solve_rows(&own);
+    scale_columns(&mut of_inverse, &inverse);
+    for rows in [own, of_kernel, of_inverse] {
+        basis.extend(rows)?;
+    }
+    Ok(basis.into_matrix())
+}
+
+/// θ, ZW, and ZW Λ^-½ L.
+fn turned<T: Scalar>(
+    factor: &TiledCholesky<T>,
+    mut basis: Matrix<T>,
+    scale: &[f64],
+) -> Result<(Vec<f64>, Matrix<T>, Matrix<T>)> {
+    let mut scaled = basis.clone();
+    scale_columns(&mut scaled, scale);
+    let half = factor.rows_times_lower(&scaled);
+    drop(scaled);
+    let mut small = Matrix::<T>::zeros(half.rows(), half.rows());
+    let view = half.view();
+    T::gemm_nt(
+        small.view_mut(),
+        Output::Replace,
+        view,
+        view,
+        T::ONE,
+        Parallel::Pool,
+    );
+    let (shifted, turn) = eigen(small.cast::<f64>().view())?;
+    let turn: Matrix<T> = turn.cast();
+    basis = product(turn.view(), basis.view());
+    let half = product(turn.view(), half.view());
+    // Ω̃ has no negative ones; what rounding makes of zero is not one.
+    let values = shifted.into_iter().map(|v| (v - 1.0).max(0.0)).collect();
+    Ok((values, basis, half))
+}
+
+/// B̃ = Λ^-½ [Y 1], a vector a row.
+fn scaled_right<T: Scalar>(system: &System<T>, scale: &[f64]) -> Matrix<T> {
+    let mut rows = transpose_scaled(right_hand_sides(system).view(), T::ONE);
+    scale_columns(&mut rows, scale);
+    rows
+}
+
+/// Products of vectors and right-hand sides, which both are rows.
+fn coefficients<T: Scalar>(vectors: &Matrix<T>, right: &Matrix<T>) -> Matrix<f64> {
+    Matrix::from_fn(vectors.rows(), right.rows(), |j, k| {
+        let pairs = vectors.row(j).iter().zip(right.row(k));
+        pairs.map(|(a, b)| a.to_f64() * b.to_f64()).sum()
+    })
+}
+
+fn scale_columns<T: Scalar>(rows: &mut Matrix<T>, scale: &[f64]) {
+    for i in 0..rows.rows() {
+        let pairs = rows.row_mut(i).iter_mut().zip(scale);
+        pairs.for_each(|(v, s)| *v = T::from_f64(v.to_f64() * s));
+    }
+}
+
+/// Σⱼ Ω̃ᵢⱼ² over the other rows, from the tiles of Ω's lower half.
+fn sums_of_squares<T: Scalar>(tiles: &[Matrix<T>], scale: &[f64]) -> Vec<f64> {
+    let mut sums = vec![0.0; scale.len()];
+    let (mut at, mut top) = (0, 0);
+    for tile_row in 0.. {
+        let Some(diagonal) = tiles.get(at + tile_row) else {
+            break;
+        };
+        let mut left = 0;
+        for tile in &tiles[at..=at + tile_row] {
+            for i in 0..tile.rows() {
+                let row = top + i;
+                // The diagonal tiles hold both triangles.
+                let width = if left == top { i } else { tile.cols() };
+                let mut own = 0.0;
+                for (j, v) in tile.row(i)[..width].iter().enumerate() {
+                    let square = (v.to_f64() * scale[row] * scale[left + j]).powi(2);
+                    own += square;
+                    sums[left + j] += square;
+                }
+                sums[row] += own;
+            }
+            left += tile.cols();
+        }
+        (at, top) = (at + tile_row + 1, top + diagonal.rows());
+    }
+    sums
+}
