@@ -108,31 +108,52 @@ impl<'a, T: Scalar> SamplesRef<'a, T> {
 
 impl<T: Scalar> FillBlock<T> for Kernel {
     fn fill(&self, mut out: MatMut<'_, T>, x: SamplesRef<'_, T>, z: SamplesRef<'_, T>) {
-        assert_eq!((out.rows(), out.cols()), (x.len(), z.len()));
-        assert_eq!(x.rows.cols(), z.rows.cols());
-        if let Kernel::Laplacian { .. } = self {
-            dispatch(Distances {
-                out: out.reborrow(),
-                x: x.rows,
-                z: z.rows,
-            });
-        } else {
-            let product = out.reborrow();
-            T::gemm_nt(
-                product,
-                Output::Replace,
-                x.rows,
-                z.rows,
-                T::ONE,
-                Parallel::No,
-            );
+        self.relation().fill(out.reborrow(), x, z);
+        self.map(out, x, z);
+    }
+}
+
+impl Kernel {
+    /// What its values are a function of.
+    pub fn relation(&self) -> Relation {
+        match self {
+            Kernel::Laplacian { .. } => Relation::Distances,
+            _ => Relation::Products,
         }
+    }
+
+    /// Turns what [`Kernel::relation`] says of these rows into kernel values.
+    pub fn map<T: Scalar>(&self, out: MatMut<'_, T>, x: SamplesRef<'_, T>, z: SamplesRef<'_, T>) {
         dispatch(Map {
             kernel: self,
             out,
             x_norms: x.squared_norms,
             z_norms: z.squared_norms,
         });
+    }
+}
+
+/// What kernel values are made of: the same for all kernels of a kind, whatever their
+/// parameters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Relation {
+    /// ⟨x, z⟩
+    Products,
+    /// ‖x − z‖₁
+    Distances,
+}
+
+impl<T: Scalar> FillBlock<T> for Relation {
+    fn fill(&self, out: MatMut<'_, T>, x: SamplesRef<'_, T>, z: SamplesRef<'_, T>) {
+        assert_eq!((out.rows(), out.cols()), (x.len(), z.len()));
+        assert_eq!(x.rows.cols(), z.rows.cols());
+        let (x, z) = (x.rows, z.rows);
+        match self {
+            Relation::Distances => dispatch(Distances { out, x, z }),
+            Relation::Products => {
+                T::gemm_nt(out, Output::Replace, x, z, T::ONE, Parallel::No);
+            }
+        }
     }
 }
 

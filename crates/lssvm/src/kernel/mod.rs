@@ -16,7 +16,7 @@
 mod block;
 mod spec;
 
-pub use block::{Samples, SamplesRef};
+pub use block::{Relation, Samples, SamplesRef};
 pub use spec::{Gamma, KernelName, KernelSpec};
 
 use serde::{Deserialize, Serialize};

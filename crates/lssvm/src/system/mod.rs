@@ -19,6 +19,7 @@ mod certificate;
 mod clusters;
 mod columns;
 mod cross;
+mod products;
 mod shifted;
 mod store;
 mod strip;
@@ -27,8 +28,11 @@ pub use certificate::Certificate;
 pub use clusters::in_clusters;
 pub use columns::Columns;
 pub use cross::{Cross, add_scores};
+pub use products::Products;
 pub use store::{Format, Store, TILE};
 pub use strip::Strip;
+
+use std::sync::Arc;
 
 use rayon::prelude::*;
 
@@ -93,6 +97,8 @@ pub struct System<T: Scalar> {
     lambdas: Vec<f64>,
     targets: Matrix<T>,
     store: Option<Store<T>>,
+    /// What Ω is a map of, if that is kept.
+    products: Option<Arc<Products<T>>>,
     /// Ω was given: it cannot be computed.
     given: bool,
 }
@@ -144,6 +150,7 @@ impl<T: Scalar> System<T> {
             kernel,
             targets,
             store: None,
+            products: None,
             given: false,
         })
     }
@@ -206,12 +213,26 @@ impl<T: Scalar> System<T> {
         Ok(())
     }
 
+    /// Makes [`System::tiles`] of what was computed for other kernels of the same rows.
+    ///
+    /// # Panics
+    /// If the kernel is a function of something else.
+    pub fn use_products(&mut self, products: Arc<Products<T>>) {
+        assert_eq!(products.relation(), self.kernel.relation());
+        self.products = Some(products);
+    }
+
     /// The lower half of Ω in tiles of [`TILE`] rows, row after row, to be worked
     /// on: copied if Ω is kept, else computed. `progress` as for [`Store::new`].
     pub fn tiles(&self, progress: &mut dyn FnMut(f64) -> bool) -> Result<Vec<Matrix<T>>> {
-        match self.store.as_ref().and_then(Store::copy_tiles) {
-            Some(tiles) => Ok(tiles),
-            None => store::compute_tiles(&self.kernel, &self.samples, progress),
+        let (kernel, samples) = (&self.kernel, &self.samples);
+        match (
+            self.store.as_ref().and_then(Store::copy_tiles),
+            &self.products,
+        ) {
+            (Some(tiles), _) => Ok(tiles),
+            (None, Some(products)) => products.tiles(kernel, samples, progress),
+            (None, None) => store::compute_tiles(kernel, samples, progress),
         }
     }
 

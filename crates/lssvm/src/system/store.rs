@@ -313,9 +313,9 @@ fn each_tile<V: Send>(
     Ok(())
 }
 
-/// Computes a tile of Ω.
+/// Computes a tile of Ω, or of what it is a function of.
 pub(super) fn fill_tile<T: Scalar>(
-    kernel: &Kernel,
+    kernel: &impl FillBlock<T>,
     samples: &Samples<T>,
     (row, column): (usize, usize),
     out: &mut [T],
@@ -335,20 +335,30 @@ pub(super) fn fill_tile<T: Scalar>(
     }
 }
 
-/// All tiles of Ω, row after row. `progress` as for [`Store::new`].
+/// All tiles of Ω, or of what it is a function of, row after row. `progress` as for [`Store::new`].
 pub(super) fn compute_tiles<T: Scalar>(
-    kernel: &Kernel,
+    kernel: &impl FillBlock<T>,
     samples: &Samples<T>,
     progress: &mut dyn FnMut(f64) -> bool,
 ) -> Result<Vec<Matrix<T>>> {
-    let (n, places) = (samples.len(), places(samples.len()));
+    let n = samples.len();
+    tiles_by(n, progress, &|(row, column)| {
+        let mut tile = Matrix::zeros(extent(row, n).len(), extent(column, n).len());
+        fill_tile(kernel, samples, (row, column), tile.values_mut());
+        tile
+    })
+}
+
+/// A tile for each place of the lower half, row after row. `progress` as for [`Store::new`].
+pub(super) fn tiles_by<T: Scalar>(
+    n: usize,
+    progress: &mut dyn FnMut(f64) -> bool,
+    make: &(dyn Fn((usize, usize)) -> Matrix<T> + Sync),
+) -> Result<Vec<Matrix<T>>> {
+    let places = places(n);
     let mut tiles = Vec::with_capacity(places.len());
     for turn in places.chunks(TILES_PER_TURN * rayon::current_num_threads()) {
-        tiles.par_extend(turn.par_iter().map(|&(row, column)| {
-            let mut tile = Matrix::zeros(extent(row, n).len(), extent(column, n).len());
-            fill_tile(kernel, samples, (row, column), tile.values_mut());
-            tile
-        }));
+        tiles.par_extend(turn.par_iter().map(|&place| make(place)));
         if !progress(tiles.len() as f64 / places.len() as f64) {
             return Err(Error::Interrupted);
         }
