@@ -28,6 +28,12 @@ Examples:
   lssvm train data/mnist --model mnist.lssvm
   lssvm train flowers.csv --label species --validation 0.2 --model flowers.lssvm";
 
+const PATH_EXAMPLES: &str = "\
+Examples:
+  lssvm path data.csv                                 errors for 50 values of c
+  lssvm path data.csv --kernel poly --degree 3 --from 0.01 --to 100 --report path.html
+  lssvm path data.csv --one-standard-error --model m.lssvm     choose c, and train with it";
+
 const TUNE_EXAMPLES: &str = "\
 Examples:
   lssvm tune flowers.csv --label species --time 10m
@@ -59,6 +65,9 @@ pub enum Command {
     Train(Box<TrainArgs>),
     /// Say what train would do with the same options: method, memory, time
     Plan(Box<TrainArgs>),
+    /// Leave-one-out errors for many values of c, from one factorisation
+    #[command(after_help = PATH_EXAMPLES)]
+    Path(Box<PathArgs>),
     /// Choose preprocessing, kernel, its parameters and c by leave-one-out errors
     #[command(after_help = TUNE_EXAMPLES)]
     Tune(Box<TuneArgs>),
@@ -249,6 +258,27 @@ pub struct TrainArgs {
 
     #[command(flatten)]
     pub read: ReadArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct PathArgs {
+    /// Number of values of c
+    #[arg(long, default_value_t = 50, value_name = "N", help_heading = "Path")]
+    pub values: usize,
+    /// The smallest c
+    #[arg(long, default_value_t = 1e-3, value_name = "C", help_heading = "Path")]
+    pub from: f64,
+    /// The largest c
+    #[arg(long, default_value_t = 1e4, value_name = "C", help_heading = "Path")]
+    pub to: f64,
+    /// Choose the smallest c within one standard error of the best
+    #[arg(long, help_heading = "Path")]
+    pub one_standard_error: bool,
+    /// Write the settings with the chosen c to this file, for train --config
+    #[arg(long, short, value_name = "FILE", help_heading = "Path")]
+    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub train: TrainArgs,
 }
 
 #[derive(Debug, clap::Args)]

@@ -9,6 +9,7 @@ mod evaluate;
 mod explain;
 mod inspect;
 mod output;
+mod path;
 mod predict;
 mod progress;
 mod reproduce;
@@ -44,6 +45,7 @@ fn run(args: Args) -> anyhow::Result<()> {
     match args.command {
         Command::Train(args) => train::run(&args),
         Command::Plan(args) => train::plan(&args),
+        Command::Path(args) => path::run(&args),
         Command::Tune(args) => tune::run(&args),
         Command::Predict(args) => predict::run(&args),
         Command::Evaluate(args) => evaluate::run(&args),

@@ -15,10 +15,14 @@ use crate::progress::{self, Progress};
 use crate::settings::{TrainSettings, options_for};
 
 pub fn run(args: &TrainArgs) -> anyhow::Result<()> {
-    let settings = TrainSettings::new(args)?;
+    with(&TrainSettings::new(args)?)
+}
+
+/// Trains with settings that were made elsewhere.
+pub fn with(settings: &TrainSettings) -> anyhow::Result<()> {
     match settings.precision() {
-        Precision::F32 => train::<f32>(&settings),
-        Precision::F64 => train::<f64>(&settings),
+        Precision::F32 => train::<f32>(settings),
+        Precision::F64 => train::<f64>(settings),
     }
 }
 
@@ -122,7 +126,7 @@ fn train<T: Scalar>(settings: &TrainSettings) -> anyhow::Result<()> {
 }
 
 /// Reads all parts; test and validation data must fit the training data.
-fn load<T: Scalar>(settings: &TrainSettings) -> anyhow::Result<Data<T>> {
+pub fn load<T: Scalar>(settings: &TrainSettings) -> anyhow::Result<Data<T>> {
     let spinner = progress::spinner(format!("reading {}", settings.data.display()));
     let Parts { train, mut test } = read::<T>(&settings.data, &settings.read)?;
     // As in competitions: nothing to compare with, but the training part is all there.

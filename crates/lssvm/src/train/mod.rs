@@ -10,14 +10,19 @@ mod compare;
 mod config;
 mod forecast;
 mod memory_plan;
+mod path;
 mod prepare;
 mod report;
+mod study;
 
 pub use class_weight::ClassWeight;
 pub use compare::compare;
 pub use config::{AUTO, Config, Effective, Shape};
 pub use forecast::Forecast;
+pub use path::{CPath, c_values, path};
 pub use report::{Evaluation, HistoryLine, Report};
+pub use study::PathPoint;
+pub(crate) use study::Study;
 
 use crate::data::{Dataset, Labels};
 use crate::kernel::KernelName;

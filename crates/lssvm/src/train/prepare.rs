@@ -164,6 +164,25 @@ impl<T: Scalar> Prepared<T> {
         Ok(effective)
     }
 
+    /// Fits preprocessing and transforms training and validation rows, and no more.
+    pub(super) fn transformed(self) -> Result<Transformed<T>> {
+        let (pipeline, x) = self
+            .config
+            .preprocess
+            .fit(self.data.train.features, self.input.image)?;
+        let validation = self.data.validation;
+        let validation = validation.map(|part| pipeline.transform(part.features));
+        Ok(Transformed {
+            validation: validation.transpose()?.zip(self.validation_truth),
+            config: self.config,
+            shape: self.shape,
+            x,
+            targets: self.targets,
+            weights: self.weights,
+            outputs: self.outputs,
+        })
+    }
+
     /// Rows that stand for themselves in a kernel matrix that is given.
     pub(super) fn with_kernel(self, omega: &Matrix<T>, plans: &[Plan]) -> Result<LaidOut<T>> {
         let (targets, c, weights) = (self.targets.clone(), self.config.c, self.weights.clone());
@@ -242,6 +261,26 @@ impl<T: Scalar> Prepared<T> {
                 start: self.start,
             },
         })
+    }
+}
+
+/// Rows after preprocessing, without a kernel.
+pub(super) struct Transformed<T: Scalar> {
+    pub(super) config: Effective,
+    shape: Shape,
+    pub(super) x: Matrix<T>,
+    pub(super) targets: Matrix<T>,
+    pub(super) weights: Option<Vec<f64>>,
+    pub(super) outputs: Outputs,
+    pub(super) validation: Option<(Matrix<T>, Truth)>,
+}
+
+impl<T: Scalar> Transformed<T> {
+    /// The settings of a run with another kernel.
+    pub(super) fn resolve(&self, config: &Config) -> Result<Effective> {
+        let mut effective = config.resolve(self.shape)?;
+        effective.task = self.config.task;
+        Ok(effective)
     }
 }
 

@@ -71,6 +71,20 @@ impl Evaluation {
         }
         Ok(evaluation)
     }
+
+    /// The share of wrong rows in percent, or the RMSE, and its standard error.
+    pub fn error(&self) -> (f64, f64) {
+        let n = self.rows as f64;
+        if let Some(percent) = self.error_percent {
+            let share = percent / 100.0;
+            return (percent, 100.0 * (share * (1.0 - share) / n).sqrt());
+        }
+        let Some(scores) = &self.regression else {
+            return (f64::INFINITY, 0.0);
+        };
+        // Of the mean of the squares, whose root the RMSE is.
+        (scores.rmse, scores.rmse / (2.0 * n).sqrt())
+    }
 }
 
 /// One line of the history, as machines read it.
