@@ -2,14 +2,17 @@
 //! refits.
 //!
 //! ```text
-//! Space ─ candidates ─ 1,000 rows ─ the better third ─ 3,000 rows ─ … ─ all rows, or as many as fit
+//! Space ─ kernels ─ 1,000 rows ─ the better third ─ 3,000 rows ─ … ─ all rows, or as many as fit
+//!            └ each with all its c from one factorisation        └ the best, confirmed
 //! ```
 //!
-//! A candidate's score is its leave-one-out error, which costs little more than one
-//! training ([`Config::loo`](crate::train::Config)). All candidates are tried on few rows
-//! and the better ones on more (successive halving: Jamieson and Talwalkar, "Non-stochastic
-//! best arm identification and hyperparameter optimization", 2016). What is best on the
-//! most rows is chosen.
+//! A candidate's score is its leave-one-out error. One factorisation serves every c of a
+//! kernel ([`crate::solve::path`]), and one product of the rows serves every kernel of a
+//! preprocessing. All kernels are tried on few rows and the better ones on more
+//! (successive halving: Jamieson and Talwalkar, "Non-stochastic best arm identification and
+//! hyperparameter optimization", 2016). What is best on the most rows is chosen, and judged
+//! once more: by exact leave-one-out errors, and on validation rows by a model of all
+//! others if there are more rows than were searched on.
 
 mod space;
 
@@ -22,18 +25,21 @@ use serde::Serialize;
 use crate::data::{Dataset, Targets, Task};
 use crate::kernel::Gamma;
 use crate::linalg::Scalar;
-use crate::solve::{Flow, Iteration, Method, Observer, Plan};
-use crate::train::{Config, Data, Evaluation, Watcher, fit};
+use crate::solve::{Flow, Iteration, Method, Observer, Plan, Stopped};
+use crate::train::{Config, Data, Evaluation, Study, Watcher, fit};
 use crate::{Error, Result, memory, random};
 
-/// Rows of the first rung, the factor from rung to rung, and the share of the candidates
+/// Rows of the first rung, the factor from rung to rung, and the share of the kernels
 /// that goes on.
 const FIRST_ROWS: usize = 1_000;
 const MORE_ROWS: usize = 3;
 const SURVIVORS: f64 = 1.0 / 3.0;
 
-/// Candidates that go on at least, where there are as many.
-const LEAST_SURVIVORS: usize = 4;
+/// Kernels that go on at least, where there are as many.
+const LEAST_SURVIVORS: usize = 3;
+
+/// Share of all rows on which the choice is confirmed, if it was made on fewer.
+const CONFIRM_ON: f64 = 0.1;
 
 /// Rows of each class that every sample has, where there are as many.
 const OF_EACH_CLASS: usize = 2;
@@ -67,6 +73,24 @@ pub struct Trial {
     pub error: f64,
     /// Standard error of that.
     pub standard_error: f64,
+    /// Whether the leave-one-out error is exact; else the diagonal of the inverse was
+    /// interpolated, which is seldom off by as much as the standard error.
+    pub exact: bool,
+    /// Seconds it took.
+    pub seconds: f64,
+}
+
+/// How the chosen one does on rows that nothing was learned from.
+#[derive(Debug, Clone, Serialize)]
+pub struct Confirmation {
+    /// Rows that it learned from.
+    pub rows: usize,
+    /// Rows that it was judged on.
+    pub held_out: usize,
+    /// Share of wrong rows in percent, or RMSE.
+    pub error: f64,
+    /// Standard error of that.
+    pub standard_error: f64,
     /// Seconds it took.
     pub seconds: f64,
 }
@@ -76,6 +100,9 @@ pub struct Trial {
 pub struct Outcome {
     /// The chosen one, on the most rows it was tried on.
     pub best: Trial,
+    /// The chosen one on all rows, if it was chosen on fewer and there was time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub confirmed: Option<Confirmation>,
     /// All trials, in their order.
     pub trials: Vec<Trial>,
     /// Number of candidates.
@@ -154,36 +181,48 @@ pub fn tune<T: Scalar>(
     };
     let order = order_of(&targets, data.n_samples(), base.seed.unwrap_or(1));
     let most = most_rows::<T>(&data, outputs, base, &limits);
-    let mut alive = space.candidates(&sample(&data, &order, FIRST_ROWS), base)?;
-    let mut outcome = Search {
+    let all = space.candidates(&sample(&data, &order, FIRST_ROWS), base)?;
+    let candidates = all.len();
+    let mut alive = families(all);
+    let mut search = Search {
         trials: Vec::new(),
         rungs: Vec::new(),
         cut_short: false,
+        relay: Relay {
+            deadline: limits.seconds.map(|seconds| (start, seconds)),
+            watcher,
+        },
     };
-    let (candidates, mut rows) = (alive.len(), FIRST_ROWS.min(most));
+    let mut rows = FIRST_ROWS.min(most);
     loop {
-        outcome.rungs.push(rows);
+        search.rungs.push(rows);
         let part = sample(&data, &order, rows);
-        let tried = outcome.rung(&part, &alive, &limits, start, watcher)?;
-        if outcome.cut_short || rows == most {
+        let ranking = search.rung(&part, &alive)?;
+        if search.cut_short || rows == most {
             break;
         }
-        let go_on = (tried.len() as f64 * SURVIVORS).ceil() as usize;
-        let go_on = go_on.max(LEAST_SURVIVORS).min(tried.len());
-        alive = tried
-            .iter()
-            .take(go_on)
-            .map(|&at| alive[at].clone())
-            .collect();
+        let go_on = (ranking.len() as f64 * SURVIVORS).ceil() as usize;
+        let go_on = go_on.max(LEAST_SURVIVORS).min(ranking.len());
+        let better = ranking.iter().take(go_on);
+        alive = better.map(|&at| alive[at].clone()).collect();
         rows = (rows * MORE_ROWS).min(most);
     }
-    let best = outcome.best(&limits)?;
+    let mut best = search.best(&limits)?;
+    if !best.exact {
+        let part = sample(&data, &order, best.rows);
+        search.judge_exactly(&mut best, &part)?;
+    }
+    let confirmed = match best.rows < data.n_samples() {
+        true => search.confirm(&best, data)?,
+        false => None,
+    };
     Ok(Outcome {
         best,
+        confirmed,
         candidates,
-        trials: outcome.trials,
-        rungs: outcome.rungs,
-        cut_short: outcome.cut_short,
+        trials: search.trials,
+        rungs: search.rungs,
+        cut_short: search.cut_short,
         seconds: start.elapsed().as_secs_f64(),
     })
 }
@@ -191,51 +230,68 @@ pub fn tune<T: Scalar>(
 /// A candidate: its place, and its settings.
 pub(crate) type Candidate = (usize, Config);
 
+/// Candidates that differ in c alone.
+type Family = Vec<Candidate>;
+
+/// Puts candidates together that differ in c alone.
+fn families(all: Vec<Candidate>) -> Vec<Family> {
+    let mut families: Vec<Family> = Vec::new();
+    for candidate in all {
+        let alike = |family: &&mut Family| same_but_c(&family[0].1, &candidate.1);
+        match families.iter_mut().find(alike) {
+            Some(family) => family.push(candidate),
+            None => families.push(vec![candidate]),
+        }
+    }
+    families
+}
+
 /// A search under way.
-struct Search {
+struct Search<'a> {
     trials: Vec<Trial>,
     rungs: Vec<usize>,
     cut_short: bool,
+    relay: Relay<'a>,
 }
 
-impl Search {
-    /// Tries candidates on a sample; returns their places, the best first.
-    fn rung<T: Scalar>(
-        &mut self,
-        part: &Dataset<T>,
-        alive: &[Candidate],
-        limits: &TuneLimits,
-        start: Instant,
-        watcher: &mut dyn TuneWatcher,
-    ) -> Result<Vec<usize>> {
+impl Search<'_> {
+    /// Tries families on a sample; returns their places, the best first.
+    fn rung<T: Scalar>(&mut self, part: &Dataset<T>, alive: &[Family]) -> Result<Vec<usize>> {
         let first = self.trials.len();
-        for (done, candidate) in alive.iter().enumerate() {
-            let deadline = limits.seconds.map(|seconds| (start, seconds));
-            let mut relay = Relay { watcher, deadline };
-            if relay.flow() == Flow::Stop {
+        let of = alive.iter().map(Vec::len).sum();
+        let mut study: Option<Study<T>> = None;
+        let mut least = vec![f64::INFINITY; alive.len()];
+        for (place, family) in alive.iter().enumerate() {
+            if self.relay.flow() == Flow::Stop {
                 self.cut_short = true;
                 break;
             }
-            let trial = match attempt(part, candidate, &mut relay) {
+            let trials = match attempt(part, family, &mut study, &mut self.relay) {
                 // Somebody asked to stop in the middle of it.
                 Err(Error::Interrupted) => {
                     self.cut_short = true;
                     break;
                 }
-                trial => trial?,
+                trials => trials?,
             };
-            self.trials.push(trial);
-            let best = self.trials[first..].iter().min_by(|a, b| compare(a, b));
-            if let (Some(best), Some(trial)) = (best, self.trials.last())
-                && watcher.tried(trial, best, done + 1, alive.len()) == Flow::Stop
-            {
-                self.cut_short = true;
+            for trial in trials {
+                least[place] = least[place].min(trial.error);
+                self.trials.push(trial);
+                let done = &self.trials[first..];
+                let best = done.iter().min_by(|a, b| compare(a, b));
+                if let (Some(best), Some(trial)) = (best, done.last())
+                    && self.relay.watcher.tried(trial, best, done.len(), of) == Flow::Stop
+                {
+                    self.cut_short = true;
+                    break;
+                }
+            }
+            if self.cut_short {
                 break;
             }
         }
-        let mut places: Vec<usize> = (0..self.trials.len() - first).collect();
-        let trials = &self.trials[first..];
-        places.sort_by(|&a, &b| compare(&trials[a], &trials[b]));
+        let mut places: Vec<usize> = (0..alive.len()).collect();
+        places.sort_by(|&a, &b| least[a].total_cmp(&least[b]));
         Ok(places)
     }
 
@@ -261,22 +317,80 @@ impl Search {
         let most = best.error + best.standard_error;
         let alike = on(best.rows).filter(|t| same_but_c(&t.config, &best.config));
         let simpler = alike.filter(|t| t.error <= most);
-        let least = simpler.min_by(|a, b| {
-            a.config
-                .c
-                .unwrap_or(1.0)
-                .total_cmp(&b.config.c.unwrap_or(1.0))
-        });
+        let least = simpler.min_by(|a, b| c_of(&a.config).total_cmp(&c_of(&b.config)));
         Ok(least.unwrap_or(best).clone())
+    }
+
+    /// Replaces the error of the chosen one by the exact one, if there is time.
+    fn judge_exactly<T: Scalar>(&mut self, best: &mut Trial, part: &Dataset<T>) -> Result<()> {
+        if self.relay.flow() == Flow::Stop {
+            return Ok(());
+        }
+        let candidate = (best.candidate, best.config.clone());
+        let exact = match alone(part, &candidate, &mut self.relay) {
+            Err(Error::Interrupted) => {
+                self.cut_short = true;
+                return Ok(());
+            }
+            exact => exact?,
+        };
+        if exact.error.is_finite() {
+            let same = |t: &&mut Trial| t.candidate == exact.candidate && t.rows == exact.rows;
+            if let Some(trial) = self.trials.iter_mut().find(same) {
+                *trial = exact.clone();
+            }
+            *best = exact;
+        }
+        Ok(())
+    }
+
+    /// Trains the chosen one on nearly all rows and judges it on the others; none if there
+    /// is no time.
+    fn confirm<T: Scalar>(
+        &mut self,
+        best: &Trial,
+        train: Dataset<T>,
+    ) -> Result<Option<Confirmation>> {
+        if self.relay.flow() == Flow::Stop {
+            return Ok(None);
+        }
+        let start = Instant::now();
+        let config = Config {
+            validation: Some(CONFIRM_ON),
+            ..best.config.clone()
+        };
+        let data = Data {
+            train,
+            validation: None,
+            test: None,
+        };
+        let (model, report) = match fit(data, &config, &mut self.relay) {
+            Err(Error::Interrupted | Error::Memory { .. } | Error::Numeric(_)) => return Ok(None),
+            fitted => fitted?,
+        };
+        let Some(held_out) = &report.validation else {
+            return Ok(None);
+        };
+        if report.stopped == Stopped::Interrupted {
+            self.cut_short = true;
+            return Ok(None);
+        }
+        let (error, standard_error) = held_out.error();
+        Ok(Some(Confirmation {
+            rows: model.n_support(),
+            held_out: held_out.rows,
+            error,
+            standard_error,
+            seconds: start.elapsed().as_secs_f64(),
+        }))
     }
 }
 
 /// The lesser error first, then the smaller c, then the order of the candidates.
 fn compare(a: &Trial, b: &Trial) -> std::cmp::Ordering {
-    let c = |trial: &Trial| trial.config.c.unwrap_or(1.0);
     a.error
         .total_cmp(&b.error)
-        .then(c(a).total_cmp(&c(b)))
+        .then(c_of(&a.config).total_cmp(&c_of(&b.config)))
         .then(a.candidate.cmp(&b.candidate))
 }
 
@@ -288,8 +402,65 @@ fn same_but_c(a: &Config, b: &Config) -> bool {
     without(a) == without(b)
 }
 
-/// Trains a candidate and judges it by its leave-one-out error.
+fn c_of(config: &Config) -> f64 {
+    config.c.unwrap_or(1.0)
+}
+
+/// Judges candidates that differ in c alone by their leave-one-out errors. `study`: what
+/// candidates of the same preprocessing share.
 fn attempt<T: Scalar>(
+    part: &Dataset<T>,
+    family: &Family,
+    study: &mut Option<Study<T>>,
+    relay: &mut Relay<'_>,
+) -> Result<Vec<Trial>> {
+    let start = Instant::now();
+    let config = Config {
+        loo: Some(true),
+        method: Some(Method::Exact),
+        ..family[0].1.clone()
+    };
+    let steps = config.preprocess.clone().unwrap_or_default();
+    if study
+        .as_ref()
+        .is_none_or(|s| s.config().preprocess != steps)
+    {
+        // The old one goes before the new one comes.
+        *study = None;
+        *study = Some(Study::new(whole(part.clone()), &config)?);
+    }
+    let Some(study) = study else {
+        return Ok(Vec::new());
+    };
+    let cs: Vec<f64> = family.iter().map(|(_, config)| c_of(config)).collect();
+    let mut told = |_: f64| relay.flow() == Flow::Continue;
+    let points = match study.path(&config, &cs, true, &mut told) {
+        // Perhaps some c can do without the others.
+        Err(Error::Numeric(_) | Error::Memory { .. }) => {
+            let each = family.iter();
+            return each
+                .map(|candidate| alone(part, candidate, relay))
+                .collect();
+        }
+        points => points?,
+    };
+    let seconds = start.elapsed().as_secs_f64() / family.len() as f64;
+    let exact = study.is_exact();
+    let pairs = family.iter().zip(points);
+    let trials = pairs.map(|((candidate, config), point)| Trial {
+        candidate: *candidate,
+        config: config.clone(),
+        rows: part.n_samples(),
+        error: finite(point.error),
+        standard_error: point.standard_error,
+        exact,
+        seconds,
+    });
+    Ok(trials.collect())
+}
+
+/// Judges one candidate by exact leave-one-out errors.
+fn alone<T: Scalar>(
     part: &Dataset<T>,
     (candidate, config): &Candidate,
     relay: &mut Relay<'_>,
@@ -300,42 +471,41 @@ fn attempt<T: Scalar>(
         method: Some(Method::Exact),
         ..config.clone()
     };
-    let data = Data {
-        train: part.clone(),
-        validation: None,
-        test: None,
-    };
-    let (error, standard_error) = match fit(data, &loo, relay) {
+    let (error, standard_error) = match fit(whole(part.clone()), &loo, relay) {
         Ok((_, report)) => report
             .leave_one_out
             .as_ref()
-            .map_or((f64::INFINITY, 0.0), score),
-        // A kernel that overflows or is singular here is a bad candidate, not a failure.
-        Err(Error::Numeric(_)) => (f64::INFINITY, 0.0),
+            .map_or((f64::INFINITY, 0.0), Evaluation::error),
+        // A kernel that overflows, is singular or too large here is a bad candidate, not a
+        // failure.
+        Err(Error::Numeric(_) | Error::Memory { .. }) => (f64::INFINITY, 0.0),
         Err(error) => return Err(error),
     };
     Ok(Trial {
         candidate: *candidate,
         config: config.clone(),
         rows: part.n_samples(),
-        error,
+        error: finite(error),
         standard_error,
+        exact: true,
         seconds: start.elapsed().as_secs_f64(),
     })
 }
 
-/// The error and its standard error.
-fn score(loo: &Evaluation) -> (f64, f64) {
-    let n = loo.rows as f64;
-    if let Some(percent) = loo.error_percent {
-        let share = percent / 100.0;
-        return (percent, 100.0 * (share * (1.0 - share) / n).sqrt());
+/// An error that is no number is worse than any.
+fn finite(error: f64) -> f64 {
+    match error.is_finite() {
+        true => error,
+        false => f64::INFINITY,
     }
-    let Some(scores) = &loo.regression else {
-        return (f64::INFINITY, 0.0);
-    };
-    // Of the mean of the squares, whose root the RMSE is.
-    (scores.rmse, scores.rmse / (2.0 * n).sqrt())
+}
+
+fn whole<T: Scalar>(train: Dataset<T>) -> Data<T> {
+    Data {
+        train,
+        validation: None,
+        test: None,
+    }
 }
 
 /// Rows in random order, but some of every class first: a sample without one would be
@@ -389,7 +559,7 @@ fn most_rows<T: Scalar>(
         loo: true,
     };
     let held = size_of_val(data.features.values()) as u64;
-    // The factor, Ω beside it, the sample and what preprocessing makes of it.
+    // The factor, inner products beside it, the sample and what preprocessing makes of it.
     let fits = |rows: usize| {
         let part = held * rows as u64 / data.n_samples().max(1) as u64;
         let solver = plan.bytes::<T>(rows, data.n_features(), outputs);

@@ -38,7 +38,7 @@ impl Space {
                 kernels: vec![KernelName::Poly, KernelName::Rbf],
                 gamma: vec![0.3, 1.0, 3.0, 10.0],
                 degree: vec![3, 4, 6, 8],
-                c: vec![1.0, 10.0, 100.0, 1e3, 1e4],
+                c: half_decades(-1, 4),
             },
             None => Self {
                 preprocess: vec![steps("standardize"), steps("min-max")],
@@ -50,7 +50,7 @@ impl Space {
                 ],
                 gamma: vec![0.1, 0.3, 1.0, 3.0],
                 degree: vec![2, 3],
-                c: vec![0.1, 1.0, 10.0, 100.0, 1e3, 1e4],
+                c: half_decades(-2, 4),
             },
         }
     }
@@ -121,4 +121,18 @@ impl Space {
             _ => self.gamma.iter().map(|g| with_gamma(g * scale)).collect(),
         }
     }
+}
+
+/// Values from one power of ten to another, two to each; all of them cost little more than
+/// one.
+fn half_decades(from: i32, to: i32) -> Vec<f64> {
+    let at = |i: i32| {
+        let whole = 10f64.powi(i.div_euclid(2));
+        if i.rem_euclid(2) == 0 {
+            whole
+        } else {
+            3.0 * whole
+        }
+    };
+    (2 * from..=2 * to).map(at).collect()
 }

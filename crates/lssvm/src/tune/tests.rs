@@ -33,9 +33,13 @@ fn small_space() -> Space {
 
 #[test]
 fn a_kernel_that_can_is_found() {
+    let space = Space {
+        gamma: vec![0.1, 0.3, 1.0, 3.0, 10.0],
+        ..small_space()
+    };
     let found = tune(
         rings(1_500),
-        &small_space(),
+        &space,
         &Config::default(),
         TuneLimits::default(),
         &mut Silent,
@@ -54,6 +58,13 @@ fn a_kernel_that_can_is_found() {
     let on = |rows| found.trials.iter().filter(|t| t.rows == rows).count();
     assert_eq!(on(1_000), found.candidates);
     assert!(on(1_500) <= found.candidates / 2);
+    // On the last rows it was judged exactly, and there are no others.
+    assert!(found.best.exact && found.confirmed.is_none());
+    let again = found
+        .trials
+        .iter()
+        .find(|t| t.candidate == found.best.candidate && t.rows == 1_500);
+    assert_eq!(again.unwrap().error, found.best.error);
 }
 
 #[test]
@@ -135,4 +146,41 @@ fn regression_is_judged_by_its_rmse() {
     let space = Space::for_rows(None);
     let found = tune(data, &space, &Config::default(), limits, &mut Silent).unwrap();
     assert!(found.best.error < 0.1, "{:?}", found.best);
+}
+
+#[test]
+fn the_choice_is_confirmed_on_all_rows() {
+    let limits = TuneLimits {
+        rows: Some(1_000),
+        ..TuneLimits::default()
+    };
+    let (space, base) = (small_space(), Config::default());
+    let found = tune(rings(1_500), &space, &base, limits, &mut Silent).unwrap();
+    let confirmed = found.confirmed.unwrap();
+    assert_eq!((confirmed.rows, confirmed.held_out), (1_350, 150));
+    assert!(
+        (confirmed.error - found.best.error).abs() < 5.0,
+        "{confirmed:?}"
+    );
+}
+
+#[test]
+fn a_kernel_that_is_not_positive_is_tried_too() {
+    let space = Space {
+        kernels: vec![KernelName::Sigmoid, KernelName::Rbf],
+        c: vec![1.0, 10.0],
+        ..small_space()
+    };
+    let limits = TuneLimits::default();
+    let found = tune(
+        rings(1_200),
+        &space,
+        &Config::default(),
+        limits,
+        &mut Silent,
+    )
+    .unwrap();
+    assert_eq!(found.best.config.kernel, Some(KernelName::Rbf));
+    let sigmoid = |t: &&Trial| t.config.kernel == Some(KernelName::Sigmoid);
+    assert!(found.trials.iter().filter(sigmoid).all(|t| t.exact));
 }
