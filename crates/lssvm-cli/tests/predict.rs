@@ -272,6 +272,41 @@ fn a_prediction_is_explained() {
     folder.fails(picture, 2, &["images"]);
 }
 
+/// By their weights rows would be told wrong: one that is fitted beyond its target pulls
+/// its own class down, and so may one that was given the wrong label.
+#[test]
+fn an_explanation_names_the_classes_that_the_rows_had() {
+    let folder = Folder::with_flowers();
+    let table = folder.read("train.csv");
+    // All classes, and two of them; the first row has a wrong label.
+    let wrong = |table: String| table.replacen("iris setosa", "virginica", 1);
+    let two = table.lines().filter(|line| !line.contains("versicolor"));
+    let two: String = two.map(|line| format!("{line}\n")).collect();
+    folder.write("three.csv", wrong(table));
+    folder.write("two.csv", wrong(two));
+    for (data, more) in [
+        ("three.csv", ""),
+        ("two.csv", ""),
+        ("two.csv", "--class-weight balanced -c 1000"),
+        ("three.csv", "--method pcg --precision f64"),
+        ("two.csv", "--method gauss-seidel"),
+    ] {
+        folder.run(&format!("train {data} --model m {more}"));
+        let told = folder.run("explain m test.csv --row 2 --count 999").stdout;
+        let truth = last_column(&folder.read(data));
+        let mut seen = 0;
+        for line in told.lines().filter(|line| line.contains("of the model")) {
+            let (_, rest) = line.split_once("  row ").unwrap();
+            let (row, rest) = rest.split_once(" of the model, class ").unwrap();
+            let (class, _) = rest.split_once(", kernel").unwrap();
+            let row: usize = row.parse().unwrap();
+            assert_eq!(class, truth[row - 1], "{data} {more}: {line}");
+            seen += 1;
+        }
+        assert!(seen > 90, "{data} {more}: {told}");
+    }
+}
+
 #[test]
 fn digits_are_explained_by_pictures() {
     let folder = Folder::new();
