@@ -15,7 +15,7 @@ use lssvm_report::{Axis, Block, Page, Plot, Scale, Section, Series, Table};
 use crate::args::TuneArgs;
 use crate::output::{self, fact, remark, say};
 use crate::progress::{self, spinner};
-use crate::settings::{parse, read_options};
+use crate::settings::{parse, read_options, to_toml};
 
 /// Lines of the table at the end.
 const SHOWN: usize = 5;
@@ -70,7 +70,8 @@ pub fn run(args: &TuneArgs) -> anyhow::Result<()> {
         memory: None,
         ..outcome.best.config.clone()
     };
-    output::text(&args.output, &toml::to_string(&chosen)?)?;
+    let reading = args.read.clone().into();
+    output::text(&args.output, &to_toml(&reading, &chosen)?)?;
     let data = args.data.display();
     fact("settings", args.output.display());
     say(format!(
