@@ -291,9 +291,8 @@ pub fn options_for(options: ReadOptions, input: &Input) -> ReadOptions {
         feature_names: input.feature_names.clone(),
         label_names: Some(input.label_names.clone()),
         label_places: input.label_places.clone(),
-        weights: options
-            .weights
-            .or_else(|| input.weight_name.clone().map(Column::Name)),
+        weight_name: input.weight_name.clone(),
+        weight_place: input.weight_place,
         index_base: options.index_base.or(input.index_base),
         max_bytes: options.max_bytes.or(Some(memory::default_budget().0)),
         ..options

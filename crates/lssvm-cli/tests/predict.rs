@@ -318,6 +318,38 @@ fn digits_are_explained_by_pictures() {
 }
 
 #[test]
+fn weights_are_no_features_where_they_were_in_training() {
+    let folder = Folder::new();
+    // Without a header: the species, a weight, and the rest.
+    let table = |rows| -> String {
+        let lines = flowers(rows);
+        let lines = lines.lines().skip(1).enumerate().map(|(i, line)| {
+            let (rest, label) = line.rsplit_once(',').unwrap();
+            format!("{label},{},{rest}\n", 1 + i % 2)
+        });
+        lines.collect()
+    };
+    folder.write("h.csv", table(0..150));
+    folder.write("new.csv", table(150..210));
+    folder.write("bare.csv", flowers(150..210));
+    folder.run("train h.csv --label 1 --weights 2 --model m");
+    let scores = folder.predictions("m new.csv --scores");
+    assert_eq!(scores, folder.predictions("m bare.csv --scores --label 4"));
+    folder.run("evaluate m new.csv --json e.json");
+    assert!(number(&folder.json("e.json"), "error_percent") < 10.0);
+    // Arrays have no such column, and need none.
+    let values: Vec<f64> = (150..210).flat_map(flower).collect();
+    folder.write("new.npy", npy(&[60, 3], &values));
+    assert_eq!(folder.predictions("m new.npy").len(), 60);
+    // Nor do those that a model with names of columns is used with.
+    let named = format!("species,w,length,width,height\n{}", table(0..150));
+    folder.write("named.csv", named);
+    folder.run("train named.csv --label species --weights w --model n");
+    assert_eq!(scores, folder.predictions("n new.csv --scores"));
+    assert_eq!(folder.predictions("n new.npy").len(), 60);
+}
+
+#[test]
 fn a_label_that_was_first_is_first_again() {
     let folder = Folder::new();
     let first = |range| -> String {

@@ -143,6 +143,7 @@ fn any_parts() -> impl Strategy<Value = ModelParts<f64>> {
                                 label_names,
                                 label_places: vec![1, m + 2],
                                 weight_name: None,
+                                weight_place: Some(2),
                                 index_base,
                                 image: Some([1, m, 1]),
                             },
