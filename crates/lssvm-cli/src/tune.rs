@@ -233,6 +233,10 @@ impl TuneWatcher for Progress {
         if self.rows != trial.rows {
             self.rows = trial.rows;
             self.bar.set_length(of as u64);
+            if self.bar.is_hidden() {
+                // For a log of it.
+                remark(format!("{} rows, {of} settings to try", trial.rows));
+            }
         }
         self.bar.set_position(done as u64);
         self.bar.set_message(format!(
