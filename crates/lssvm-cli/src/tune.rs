@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use lssvm::data::{Dataset, read};
+use lssvm::data::{Dataset, ReadOptions, read};
 use lssvm::kernel::KernelName;
+use lssvm::memory;
 use lssvm::model;
 use lssvm::solve::Flow;
 use lssvm::train::Config;
@@ -40,7 +41,12 @@ pub fn run(args: &TuneArgs) -> anyhow::Result<()> {
         None => None,
     };
     let reading = spinner(format!("reading {}", args.data.display()));
-    let data: Dataset<f32> = read(&args.data, &read_options(&args.read)?)?.train;
+    let budget = args.memory.unwrap_or_else(memory::default_budget);
+    let options = ReadOptions {
+        max_bytes: Some(budget.0),
+        ..read_options(&args.read)?
+    };
+    let data: Dataset<f32> = read(&args.data, &options)?.train;
     reading.finish_and_clear();
     let image = args.image_shape.or(data.image);
     let base = Config {
