@@ -20,12 +20,6 @@ use crate::fit::Target;
 use crate::report::PyReport;
 use crate::run::{Caller, beside};
 
-/// Rows of a block of predictions: those of the core's own batches, so that the bits are
-/// those of a call with all rows, and of the program.
-const BLOCK_ROWS: usize = 8192;
-const BLOCK_VALUES: usize = 1 << 24;
-const LEAST_BLOCK_ROWS: usize = 512;
-
 /// A model: what a file of the program holds.
 #[pyclass(name = "Model", module = "lssvm._lssvm", frozen)]
 pub struct PyModel(Arc<AnyModel>);
@@ -212,14 +206,14 @@ impl PyModel {
     }
 }
 
-/// The scores, block by block, with a look at the wish to stop before each.
+/// The scores, block by block, with a look at the wish to stop before each. The blocks are
+/// the core's own batches, so that the bits are those of the program.
 fn in_blocks<T: Number>(
     model: &Model<T>,
     x: Matrix<T>,
     caller: &mut Caller,
 ) -> lssvm::Result<Matrix<T>> {
-    let width = model.n_features().max(model.pipeline().n_features_out());
-    let rows = (BLOCK_VALUES / width).clamp(LEAST_BLOCK_ROWS, BLOCK_ROWS);
+    let rows = model.batch_rows();
     if x.rows() <= rows || x.cols() == 0 {
         return model.decision_function(x);
     }

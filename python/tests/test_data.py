@@ -148,3 +148,13 @@ def test_reading_tables(tmp_path):
     path.write_text("a,b\n1,x\n2,\n")
     with pytest.raises(ValueError, match="line 3"):
         lssvm.load_dataset(path)
+
+
+def test_text_labels_of_arrays(tmp_path):
+    labels = np.array(["été", "hiver", "été"])
+    np.savez(tmp_path / "d.npz", X=np.eye(3), y=labels)
+    np.testing.assert_array_equal(lssvm.load_dataset(tmp_path / "d.npz").target, labels)
+    np.save(tmp_path / "X.npy", np.eye(3))
+    np.save(tmp_path / "y.npy", labels.astype(object), allow_pickle=True)
+    with pytest.raises(ValueError, match="Python objects"):
+        lssvm.load_dataset(tmp_path / "X.npy")

@@ -176,7 +176,7 @@ def test_the_bar_is_shown(capsys):
 
 
 def test_an_error_in_the_middle_is_raised(monkeypatch):
-    from lssvm import _estimators
+    from lssvm import _base
 
     class Angry:
         def __call__(self, *told):
@@ -185,6 +185,6 @@ def test_an_error_in_the_middle_is_raised(monkeypatch):
         def close(self):
             pass
 
-    monkeypatch.setattr(_estimators, "Progress", Angry)
+    monkeypatch.setattr(_base, "Progress", Angry)
     with pytest.raises(RuntimeError, match="no more"):
         lssvm.LSSVMRegressor(verbose=1).fit(np.eye(30), np.arange(30.0))

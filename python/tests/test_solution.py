@@ -208,3 +208,20 @@ def test_probabilities_order_the_classes_as_scores_do(digits):
     p = model.predict_proba(X_test)
     np.testing.assert_allclose(p.sum(axis=1), 1)
     np.testing.assert_array_equal(model.classes_[p.argmax(axis=1)], model.predict(X_test))
+
+
+def test_the_window_counts_pixels_from_one_or_zero():
+    ones = np.ones((1, 16))
+    for first in (1, 0):
+        squares = (np.arange(4) + first - 2.0) ** 2
+        expected = np.exp(-0.1 * (squares[:, None] + squares))
+        window = lssvm.GaussianWindow(c=0.1, first=first).fit_transform(ones)
+        np.testing.assert_allclose(window.reshape(4, 4), expected, rtol=1e-12)
+    with pytest.raises(ValueError, match="first"):
+        lssvm.GaussianWindow(first=2).fit(ones)
+
+
+def test_fourier_features_of_each_channel():
+    X = np.random.default_rng(0).normal(size=(5, 12))
+    features = lssvm.FourierFeatures(kind="1d-channel", image_shape=(3, 2, 2)).fit_transform(X)
+    assert features.shape == (5, 18)

@@ -37,7 +37,7 @@ Examples:
 const TUNE_EXAMPLES: &str = "\
 Examples:
   lssvm tune flowers.csv --label species --time 10m
-  lssvm train flowers.csv --label species --config best.toml --model flowers.lssvm";
+  lssvm train flowers.csv --config best.toml --model flowers.lssvm";
 
 const PREDICT_EXAMPLES: &str = "\
 Examples:

@@ -92,23 +92,21 @@ impl<T: Scalar> Words<'_, T> {
             }
         }
         fact("all others", format!("{:+.4}, bias included", told.rest));
-        if self.of_classes() {
-            say(
-                "Classes of training rows are told by their weights: a row pulls its own class up.",
-            );
+        let of_classes = matches!(self.model.outputs(), Outputs::Classes { .. });
+        if of_classes && self.class_of(0).is_none() {
+            say("The model is of an earlier version, which did not keep the classes of its rows.");
         }
     }
 
-    fn of_classes(&self) -> bool {
-        matches!(self.model.outputs(), Outputs::Classes { .. })
+    /// The class that a training row was labelled with.
+    fn class_of(&self, row: usize) -> Option<String> {
+        self.model.class_of(row).map(|class| self.name(class))
     }
 
     fn line(&self, contribution: &Contribution) -> String {
         let Contribution { row, value, kernel } = *contribution;
-        let class = match self.of_classes() {
-            true => format!(", class {}", self.name(self.model.pulls_to(row))),
-            false => String::new(),
-        };
+        let class = self.class_of(row);
+        let class = class.map_or(String::new(), |class| format!(", class {class}"));
         format!(
             "{value:+.4}  row {} of the model{class}, kernel {kernel:.4}",
             row + 1
@@ -173,10 +171,8 @@ impl<T: Scalar> Words<'_, T> {
         data.image = Some(shape);
         let pictures = Pictures::new(&data)?;
         let tile = |(i, contribution): (usize, &Contribution)| {
-            let class = match self.of_classes() {
-                true => format!("{} ", self.name(self.model.pulls_to(contribution.row))),
-                false => String::new(),
-            };
+            let class = self.class_of(contribution.row);
+            let class = class.map_or(String::new(), |class| format!("{class} "));
             Some(Tile {
                 picture: pictures.picture(i)?,
                 caption: format!("{class}({:+.3})", contribution.value),

@@ -13,8 +13,8 @@ use lssvm::linalg::Precision;
 use lssvm::memory;
 use lssvm::model::Input;
 use lssvm::train::Config;
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use crate::args::{ReadArgs, TrainArgs};
 
@@ -28,6 +28,8 @@ pub struct TrainSettings {
     pub json: Option<PathBuf>,
     pub report: Option<PathBuf>,
     pub read: ReadOptions,
+    /// What was said of it, for a file of settings.
+    pub reading: Reading,
     pub config: Config,
     pub print_config: bool,
 }
@@ -50,15 +52,22 @@ struct FileOptions {
 const FILE_KEYS: [&str; 6] = ["data", "model", "test", "validation", "json", "report"];
 
 /// Options of the program in a TOML file that say how data are read.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct Reading {
+    #[serde(skip_serializing_if = "Option::is_none")]
     format: Option<lssvm::data::Format>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     label: Option<OneOrMore>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     weights: Option<Column>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     header: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     delimiter: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     features: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     index_base: Option<u32>,
 }
 
@@ -73,7 +82,7 @@ pub const READING_KEYS: [&str; 7] = [
     "index-base",
 ];
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 enum OneOrMore {
     One(Column),
@@ -103,6 +112,30 @@ impl From<Reading> for ReadArgs {
             index_base: reading.index_base,
         }
     }
+}
+
+impl From<ReadArgs> for Reading {
+    fn from(args: ReadArgs) -> Self {
+        let label = args.label.map(|mut columns| match columns.len() {
+            1 => OneOrMore::One(columns.remove(0)),
+            _ => OneOrMore::More(columns),
+        });
+        Self {
+            format: args.format,
+            label,
+            weights: args.weights,
+            header: args.header,
+            delimiter: args.delimiter,
+            features: args.features,
+            index_base: args.index_base,
+        }
+    }
+}
+
+/// A file for `train --config`: how the data are read, and the settings.
+pub fn to_toml(reading: &Reading, settings: &impl Serialize) -> anyhow::Result<String> {
+    // Plain values come before the tables that settings may end with.
+    Ok(toml::to_string(reading)? + &toml::to_string(settings)?)
 }
 
 impl TrainSettings {
@@ -175,6 +208,7 @@ impl TrainSettings {
                 max_bytes: Some(budget.0),
                 ..read_options(&read)?
             },
+            reading: read.into(),
             config,
             print_config: args.print_config,
         })
@@ -257,9 +291,8 @@ pub fn options_for(options: ReadOptions, input: &Input) -> ReadOptions {
         feature_names: input.feature_names.clone(),
         label_names: Some(input.label_names.clone()),
         label_places: input.label_places.clone(),
-        weights: options
-            .weights
-            .or_else(|| input.weight_name.clone().map(Column::Name)),
+        weight_name: input.weight_name.clone(),
+        weight_place: input.weight_place,
         index_base: options.index_base.or(input.index_base),
         max_bytes: options.max_bytes.or(Some(memory::default_budget().0)),
         ..options

@@ -12,7 +12,7 @@ use lssvm_report::{Machine, Pictures, Run, training_page};
 use crate::args::TrainArgs;
 use crate::output::{self, fact, remark};
 use crate::progress::{self, Progress};
-use crate::settings::{TrainSettings, options_for};
+use crate::settings::{TrainSettings, options_for, to_toml};
 
 pub fn run(args: &TrainArgs) -> anyhow::Result<()> {
     with(&TrainSettings::new(args)?)
@@ -83,7 +83,7 @@ fn train<T: Scalar>(settings: &TrainSettings) -> anyhow::Result<()> {
     let data = load::<T>(settings)?;
     if settings.print_config {
         let effective = forecast(data, &settings.config)?.config;
-        output::say(toml::to_string(&effective)?.trim_end());
+        output::say(to_toml(&settings.reading, &effective)?.trim_end());
         return Ok(());
     }
     progress::catch_interrupts();

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use lssvm::data::{Dataset, read};
+use lssvm::data::{Dataset, ReadOptions, read};
 use lssvm::kernel::KernelName;
+use lssvm::memory;
 use lssvm::model;
 use lssvm::solve::Flow;
 use lssvm::train::Config;
@@ -15,7 +16,7 @@ use lssvm_report::{Axis, Block, Page, Plot, Scale, Section, Series, Table};
 use crate::args::TuneArgs;
 use crate::output::{self, fact, remark, say};
 use crate::progress::{self, spinner};
-use crate::settings::{parse, read_options};
+use crate::settings::{parse, read_options, to_toml};
 
 /// Lines of the table at the end.
 const SHOWN: usize = 5;
@@ -40,7 +41,12 @@ pub fn run(args: &TuneArgs) -> anyhow::Result<()> {
         None => None,
     };
     let reading = spinner(format!("reading {}", args.data.display()));
-    let data: Dataset<f32> = read(&args.data, &read_options(&args.read)?)?.train;
+    let budget = args.memory.unwrap_or_else(memory::default_budget);
+    let options = ReadOptions {
+        max_bytes: Some(budget.0),
+        ..read_options(&args.read)?
+    };
+    let data: Dataset<f32> = read(&args.data, &options)?.train;
     reading.finish_and_clear();
     let image = args.image_shape.or(data.image);
     let base = Config {
@@ -70,7 +76,8 @@ pub fn run(args: &TuneArgs) -> anyhow::Result<()> {
         memory: None,
         ..outcome.best.config.clone()
     };
-    output::text(&args.output, &toml::to_string(&chosen)?)?;
+    let reading = args.read.clone().into();
+    output::text(&args.output, &to_toml(&reading, &chosen)?)?;
     let data = args.data.display();
     fact("settings", args.output.display());
     say(format!(
@@ -232,6 +239,10 @@ impl TuneWatcher for Progress {
         if self.rows != trial.rows {
             self.rows = trial.rows;
             self.bar.set_length(of as u64);
+            if self.bar.is_hidden() {
+                // For a log of it.
+                remark(format!("{} rows, {of} settings to try", trial.rows));
+            }
         }
         self.bar.set_position(done as u64);
         self.bar.set_message(format!(

@@ -228,6 +228,7 @@ fn memory_is_planned_before_it_is_used() {
         1,
         &["d.csv", "72.0 kB"],
     );
+    folder.fails("tune d.csv --memory 10k", 1, &["d.csv", "72.0 kB"]);
 }
 
 #[test]

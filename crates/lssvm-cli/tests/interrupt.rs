@@ -108,6 +108,44 @@ fn an_interrupted_exact_solution_is_a_failure() {
 }
 
 #[test]
+fn an_interrupted_search_keeps_the_best_so_far() {
+    let folder = Folder::with_flowers();
+    // Settings enough for minutes; the first is tried when the search says what it does.
+    let c: Vec<String> = (1..=100_000).map(|i| format!("{i}.0")).collect();
+    let space = format!(
+        "preprocess = ['standardize']\nkernels = ['rbf']\ngamma = [1.0]\ndegree = []\nc = [{}]\n",
+        c.join(", ")
+    );
+    folder.write("space.toml", space);
+    let line = "tune train.csv --space space.toml --output best.toml --json t.json";
+    let (mut child, mut stderr) = start(&folder, line);
+    let asked = Instant::now();
+    send(&child, "-INT");
+    let mut said = String::new();
+    stderr.read_to_string(&mut said).unwrap();
+    let mut stdout = String::new();
+    let out = child.stdout.take();
+    out.unwrap().read_to_string(&mut stdout).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0), "{said}");
+    assert!(asked.elapsed() < Duration::from_secs(20));
+    assert!(
+        said.contains("ended early: this is the best so far"),
+        "{said}"
+    );
+    assert!(
+        stdout.contains("train train.csv --config best.toml"),
+        "{stdout}"
+    );
+
+    let search = folder.json("t.json");
+    assert_eq!(search["cut_short"], true);
+    let trials = search["trials"].as_array().unwrap().len();
+    assert!((1..100_000).contains(&trials), "{trials}");
+    folder.run("train . --config best.toml --json r.json");
+    assert!(number(&folder.json("r.json"), "error_percent") < 20.0);
+}
+
+#[test]
 fn a_closed_pipe_is_no_failure() {
     let folder = Folder::new();
     folder.write("train.csv", flowers(0..100));

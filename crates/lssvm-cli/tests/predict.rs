@@ -272,6 +272,41 @@ fn a_prediction_is_explained() {
     folder.fails(picture, 2, &["images"]);
 }
 
+/// By their weights rows would be told wrong: one that is fitted beyond its target pulls
+/// its own class down, and so may one that was given the wrong label.
+#[test]
+fn an_explanation_names_the_classes_that_the_rows_had() {
+    let folder = Folder::with_flowers();
+    let table = folder.read("train.csv");
+    // All classes, and two of them; the first row has a wrong label.
+    let wrong = |table: String| table.replacen("iris setosa", "virginica", 1);
+    let two = table.lines().filter(|line| !line.contains("versicolor"));
+    let two: String = two.map(|line| format!("{line}\n")).collect();
+    folder.write("three.csv", wrong(table));
+    folder.write("two.csv", wrong(two));
+    for (data, more) in [
+        ("three.csv", ""),
+        ("two.csv", ""),
+        ("two.csv", "--class-weight balanced -c 1000"),
+        ("three.csv", "--method pcg --precision f64"),
+        ("two.csv", "--method gauss-seidel"),
+    ] {
+        folder.run(&format!("train {data} --model m {more}"));
+        let told = folder.run("explain m test.csv --row 2 --count 999").stdout;
+        let truth = last_column(&folder.read(data));
+        let mut seen = 0;
+        for line in told.lines().filter(|line| line.contains("of the model")) {
+            let (_, rest) = line.split_once("  row ").unwrap();
+            let (row, rest) = rest.split_once(" of the model, class ").unwrap();
+            let (class, _) = rest.split_once(", kernel").unwrap();
+            let row: usize = row.parse().unwrap();
+            assert_eq!(class, truth[row - 1], "{data} {more}: {line}");
+            seen += 1;
+        }
+        assert!(seen > 90, "{data} {more}: {told}");
+    }
+}
+
 #[test]
 fn digits_are_explained_by_pictures() {
     let folder = Folder::new();
@@ -280,6 +315,38 @@ fn digits_are_explained_by_pictures() {
     let page = folder.read("page.html");
     assert!(page.contains("Why row 3 looks like"));
     assert!(page.matches("data:image/png").count() >= 7);
+}
+
+#[test]
+fn weights_are_no_features_where_they_were_in_training() {
+    let folder = Folder::new();
+    // Without a header: the species, a weight, and the rest.
+    let table = |rows| -> String {
+        let lines = flowers(rows);
+        let lines = lines.lines().skip(1).enumerate().map(|(i, line)| {
+            let (rest, label) = line.rsplit_once(',').unwrap();
+            format!("{label},{},{rest}\n", 1 + i % 2)
+        });
+        lines.collect()
+    };
+    folder.write("h.csv", table(0..150));
+    folder.write("new.csv", table(150..210));
+    folder.write("bare.csv", flowers(150..210));
+    folder.run("train h.csv --label 1 --weights 2 --model m");
+    let scores = folder.predictions("m new.csv --scores");
+    assert_eq!(scores, folder.predictions("m bare.csv --scores --label 4"));
+    folder.run("evaluate m new.csv --json e.json");
+    assert!(number(&folder.json("e.json"), "error_percent") < 10.0);
+    // Arrays have no such column, and need none.
+    let values: Vec<f64> = (150..210).flat_map(flower).collect();
+    folder.write("new.npy", npy(&[60, 3], &values));
+    assert_eq!(folder.predictions("m new.npy").len(), 60);
+    // Nor do those that a model with names of columns is used with.
+    let named = format!("species,w,length,width,height\n{}", table(0..150));
+    folder.write("named.csv", named);
+    folder.run("train named.csv --label species --weights w --model n");
+    assert_eq!(scores, folder.predictions("n new.csv --scores"));
+    assert_eq!(folder.predictions("n new.npy").len(), 60);
 }
 
 #[test]

@@ -42,6 +42,21 @@ fn the_printed_configuration_is_the_one_used() {
 }
 
 #[test]
+fn what_is_printed_says_how_data_are_read() {
+    let folder = Folder::new();
+    folder.write("d.csv", curves(0..40).replace(',', ";"));
+    let line = "train d.csv --label a,4 --delimiter ; -c 2";
+    let printed = folder.run(&format!("{line} --print-config")).stdout;
+    assert!(printed.contains("label = [\"a\", 4]"), "{printed}");
+    assert!(printed.contains("delimiter = \";\""), "{printed}");
+    let one = folder.run("train d.csv --label -1 --print-config").stdout;
+    assert!(one.contains("label = -1\n"), "{one}");
+    folder.write("c.toml", one);
+    folder.run("train d.csv --config c.toml --model m");
+    assert!(folder.run("inspect m").stdout.contains("1 outputs: b"));
+}
+
+#[test]
 fn printing_checks_the_configuration() {
     let folder = Folder::with_flowers();
     folder.fails("train train.csv --print-config -c 0", 2, &["c = 0"]);

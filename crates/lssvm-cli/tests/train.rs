@@ -411,6 +411,21 @@ fn weights_are_read_from_a_column() {
 }
 
 #[test]
+fn weights_do_not_change_how_errors_are_counted() {
+    let folder = Folder::new();
+    folder.write("d.csv", uneven_clouds(|i| 0.3 + (i % 3) as f64));
+    let line = "train d.csv --weights w --class-weight balanced --loo --json r.json";
+    folder.run(line);
+    let loo = folder.json("r.json")["leave_one_out"].clone();
+    let wrong = number(&loo, "error_percent") * number(&loo, "rows") / 100.0;
+    assert!(wrong >= 1.0, "{loo}");
+    assert!(
+        (wrong - wrong.round()).abs() < 1e-9,
+        "{wrong} rows are wrong"
+    );
+}
+
+#[test]
 fn leave_one_out_errors_and_probabilities() {
     let folder = Folder::with_flowers();
     let probabilities = |options: &str| {

@@ -33,8 +33,44 @@ fn the_settings_can_be_trained_with() {
     );
     let chosen = folder.read("best.toml");
     assert!(chosen.contains("kernel = "), "{chosen}");
-    folder.run("train . --label species --config best.toml --json r.json");
+    folder.run("train . --config best.toml --json r.json");
     assert!(number(&folder.json("r.json"), "error_percent") < 10.0);
+}
+
+/// The label is not where it would be looked for, nor is the separator one that is guessed.
+#[test]
+fn the_settings_say_how_the_data_were_read() {
+    let folder = Folder::new();
+    let table = |rows| -> String {
+        let lines = flowers(rows);
+        let lines = lines.lines().map(|line| {
+            let (rest, label) = line.rsplit_once(',').unwrap();
+            format!("{label}:{}:1\n", rest.replace(',', ":"))
+        });
+        lines.collect::<String>().replacen(":1\n", ":count\n", 1)
+    };
+    folder.write("d.csv", table(0..120));
+    folder.write("new.csv", table(120..180));
+    folder.write("space.toml", SPACE);
+    let reading = "--label species --delimiter : --weights count --header true --format csv";
+    folder.run(&format!(
+        "tune d.csv --space space.toml {reading} -o best.toml"
+    ));
+    let chosen = folder.read("best.toml");
+    for line in [
+        "format = \"csv\"",
+        "label = \"species\"",
+        "weights = \"count\"",
+        "header = true",
+        "delimiter = \":\"",
+    ] {
+        assert!(chosen.contains(line), "{line}: {chosen}");
+    }
+    folder.run("train d.csv --config best.toml --model m");
+    folder.run("evaluate m new.csv --delimiter : --json e.json");
+    assert!(number(&folder.json("e.json"), "error_percent") < 10.0);
+    // What is typed comes first, as ever.
+    folder.fails("train d.csv --config best.toml --label kind", 1, &["kind"]);
 }
 
 #[test]

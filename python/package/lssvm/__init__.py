@@ -11,9 +11,11 @@ Estimators that behave like scikit-learn's, on a Rust core:
 - :func:`report`: a page about a model, to look at.
 """
 
+from ._classifier import LSSVMClassifier
 from ._dataset import load_dataset
-from ._estimators import LSSVMClassifier, LSSVMRegressor, load
+from ._load import load
 from ._lssvm import __version__
+from ._regressor import LSSVMRegressor
 from ._report import report
 from ._search import LSSVMSearchCV
 from ._transformers import FourierFeatures, GaussianWindow, UnitNorm

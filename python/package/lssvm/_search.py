@@ -13,8 +13,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from . import _lssvm
-from ._estimators import LSSVMClassifier, LSSVMRegressor, _dense, _plain
+from ._base import _dense, _plain
+from ._classifier import LSSVMClassifier
 from ._progress import Progress
+from ._regressor import LSSVMRegressor
 
 _SEARCHED = ("preprocess", "kernel", "gamma", "degree", "c")
 

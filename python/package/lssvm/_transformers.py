@@ -112,6 +112,9 @@ class GaussianWindow(OneToOneFeatureMixin, _RowTransformer):
     c : float, default=None
         How fast the weight falls with the squared distance from the middle, in pixels;
         4 / (height * width) by default.
+    first : {1, 0}, default=1
+        What the pixels of a row and a column are counted from: 1 as in the paper, so that
+        the middle is half a pixel up and left of the true one, or 0.
     image_shape : (height, width) or (channels, height, width), default=None
         The shape of the image that a row is; a square with one channel by default.
 
@@ -125,12 +128,14 @@ class GaussianWindow(OneToOneFeatureMixin, _RowTransformer):
            [0.33, 0.33, 0.14]])
     """
 
-    def __init__(self, *, c: float | None = None, image_shape: Any = None) -> None:
+    def __init__(self, *, c: float | None = None, first: int = 1, image_shape: Any = None) -> None:
         self.c = c
+        self.first = first
         self.image_shape = image_shape
 
     def _steps(self) -> str:
-        return "window" if self.c is None else f"window:c={float(self.c)!r}"
+        c = "" if self.c is None else f":c={float(self.c)!r}"
+        return f"window{c}:first={self.first}"
 
     def _image(self) -> list[int] | None:
         shape = super()._image()
@@ -153,8 +158,9 @@ class FourierFeatures(_RowTransformer):
     ----------
     exponent : float, default=0.5
         The power to which the size of the transform is raised.
-    kind : {"1d", "2d"}, default="1d"
-        Of the whole row, or of each channel of an image.
+    kind : {"1d", "1d-channel", "2d"}, default="1d"
+        Of the whole row as one signal, channels one after the other; of the pixels of each
+        channel as one signal; or of each channel as an image.
     order : {"columns", "rows"}, default="columns"
         In which order the pixels of an image are made a vector.
     image_shape : (height, width) or (channels, height, width), default=None

@@ -7,7 +7,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::array::{Array, Kind};
+use super::array::{Array, Element, Kind};
 use super::{Dataset, ReadOptions, bytes};
 use crate::error::Place;
 use crate::linalg::Scalar;
@@ -50,7 +50,14 @@ pub(super) fn parse<'a>(path: &'a Path, bytes: &'a [u8]) -> Result<Array<'a>> {
         .iter()
         .map(|&size| u32::from_be_bytes(size) as usize)
         .collect();
-    Array::new(path, (kind, true), false, shape, values, head)
+    Array::new(
+        path,
+        (Element::Number(kind), true),
+        false,
+        shape,
+        values,
+        head,
+    )
 }
 
 /// Images, with the labels in another file if it is given.

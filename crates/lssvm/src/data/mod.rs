@@ -56,6 +56,8 @@ pub struct Dataset<T: Scalar> {
     pub weights: Option<Vec<f64>>,
     /// Name of the column that held them.
     pub weight_name: Option<String>,
+    /// Where that column was in the file, counted from 1.
+    pub weight_place: Option<usize>,
     /// Names of the features, if the file has them.
     pub feature_names: Option<Vec<String>>,
     /// The shape of the image that a row is, if it is one.
@@ -83,6 +85,7 @@ impl<T: Scalar> Dataset<T> {
             labels: None,
             weights: None,
             weight_name: None,
+            weight_place: None,
             feature_names: None,
             image: None,
             source: source.to_path_buf(),
@@ -119,6 +122,7 @@ impl<T: Scalar> Dataset<T> {
                 .as_ref()
                 .map(|weights| rows.iter().map(|&row| weights[row]).collect()),
             weight_name: self.weight_name.clone(),
+            weight_place: self.weight_place,
             feature_names: self.feature_names.clone(),
             image: self.image,
             source: self.source.clone(),

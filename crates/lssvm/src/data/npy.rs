@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::array::{Array, Kind};
+use super::array::{Array, Element, Kind, Text};
 use super::{Column, Dataset, Labels, ReadOptions};
 use crate::error::Place;
 use crate::linalg::{Matrix, Scalar};
@@ -47,11 +47,17 @@ pub(super) fn parse<'a>(path: &'a Path, bytes: &'a [u8]) -> Result<Array<'a>> {
     let broken = || whole("the head of the NPY file cannot be understood; save the array again");
     let descr = entry(&head, "descr").ok_or_else(broken)?;
     let descr = descr.trim_matches(['\'', '"']);
-    let kind = kind(descr).ok_or_else(|| {
-        whole(&format!(
-            "the array is of NumPy type {descr}, and only plain numbers can be read; save it as \
-             float32 or another number type"
-        ))
+    let element = element(descr).ok_or_else(|| {
+        whole(&match descr.trim_start_matches(['|', '<', '>', '=']) {
+            name if name.starts_with('O') => format!(
+                "the array is of NumPy type {descr}: Python objects, which are never read, since \
+                 they can hold programs; save labels as text (y.astype(str)) and all else as numbers"
+            ),
+            _ => format!(
+                "the array is of NumPy type {descr}, and only plain numbers, and labels that are \
+                 text, can be read; save it as float32 or another number type"
+            ),
+        })
     })?;
     let fortran = match entry(&head, "fortran_order") {
         Some("True") => true,
@@ -61,7 +67,7 @@ pub(super) fn parse<'a>(path: &'a Path, bytes: &'a [u8]) -> Result<Array<'a>> {
     let shape = entry(&head, "shape").and_then(shape).ok_or_else(broken)?;
     Array::new(
         path,
-        kind,
+        element,
         fortran,
         shape,
         values,
@@ -98,9 +104,17 @@ fn shape(tuple: &str) -> Option<Vec<usize>> {
 }
 
 /// The type that a NumPy description names, and whether it is big-endian.
-fn kind(descr: &str) -> Option<(Kind, bool)> {
+fn element(descr: &str) -> Option<(Element, bool)> {
     let order = descr.chars().next()?;
     let name = descr.strip_prefix(['<', '>', '|', '=']).unwrap_or(descr);
+    let big_endian = order == '>';
+    let width = |digits: &str| digits.parse().ok().filter(|&width: &usize| width > 0);
+    if let Some(digits) = name.strip_prefix('U') {
+        return Some((Element::Text(Text::Wide(width(digits)?)), big_endian));
+    }
+    if let Some(digits) = name.strip_prefix(['S', 'a']) {
+        return Some((Element::Text(Text::Narrow(width(digits)?)), big_endian));
+    }
     let kind = match name {
         "b1" | "?" => Kind::Bool,
         "u1" => Kind::U8,
@@ -116,7 +130,7 @@ fn kind(descr: &str) -> Option<(Kind, bool)> {
         "f8" => Kind::F64,
         _ => return None,
     };
-    Some((kind, order == '>'))
+    Some((Element::Number(kind), big_endian))
 }
 
 /// Features, with labels from another file, from columns, or none.
@@ -262,7 +276,19 @@ pub(super) mod tests {
         assert!(
             message(&good[..good.len() - 1]).contains("the file is cut off: a shape of [2, 3]")
         );
-        assert!(message(&npy("|O", false, "(2,)", &[])).contains("NumPy type |O"));
+        for head in ["|O", "|O8"] {
+            let objects = message(&npy(head, false, "(2,)", b"\x80\x04cposix\nsystem\n."));
+            assert!(objects.contains("NumPy type |O"), "{objects}");
+            assert!(objects.contains("y.astype(str)"), "{objects}");
+        }
+        for none in ["<U0", "|S0", "<U", "<U-1", "<U99999999999999999999", "|S1x"] {
+            let text = message(&npy(none, false, "(1000000000000,)", &[]));
+            assert!(text.contains(&format!("NumPy type {none}")), "{text}");
+        }
+        let wide = message(&npy("<U4611686018427387904", false, "(1,)", &[]));
+        assert!(wide.contains("no file can hold"), "{wide}");
+        let cut = message(&npy("<U2", false, "(3,)", &[65; 23]));
+        assert!(cut.contains("the file is cut off: a shape of [3]"), "{cut}");
         assert!(message(&npy("<c16", false, "(2,)", &[])).contains("save it as float32"));
         assert!(message(&npy("<f8", false, "(-2, 3)", &[])).contains("cannot be understood"));
         assert!(

@@ -187,6 +187,23 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn labels_may_be_text() {
+        let labels = npy("|S3", false, "(2,)", b"up\0dow");
+        let data = parse(npz(&[("x", square()), ("y", labels)])).unwrap().train;
+        let targets = data.labels.unwrap().resolve(crate::data::Task::Auto);
+        let names = vec!["dow".to_string(), "up".to_string()];
+        let codes = vec![1, 0];
+        let expected = crate::data::Targets::Classes { names, codes };
+        assert_eq!(targets.unwrap(), expected);
+        let features = npy("|S1", false, "(2, 2)", b"abcd");
+        let message = parse(npz(&[("x", features)])).unwrap_err().to_string();
+        assert!(
+            message.starts_with("d.npz[x]: the array is text"),
+            "{message}"
+        );
+    }
+
+    #[test]
     fn what_is_missing_or_wrong_is_named() {
         let message = |bytes| parse(bytes).unwrap_err().to_string();
         let text = message(npz(&[("weights", square())]));

@@ -199,6 +199,13 @@ pub struct ReadOptions {
     /// in a table without names that has the features of the model and as many labels,
     /// if [`labels`](Self::labels) chooses no others.
     pub label_places: Vec<usize>,
+    /// Name of the column of weights that a model was trained with. In a table with a
+    /// header it is no feature, if it is there.
+    pub weight_name: Option<String>,
+    /// Where the weights were in the table that a model was trained with, counted from 1.
+    /// They are there again in a table without names that has the features of the model,
+    /// its labels and one column more.
+    pub weight_place: Option<usize>,
     /// The index of the first feature in LIBSVM text, 0 or 1; if not given it
     /// is 0 if an index 0 occurs, else 1.
     pub index_base: Option<u32>,
@@ -237,6 +244,14 @@ impl ReadOptions {
         }
         let column = |place: &usize| place.checked_sub(1).filter(|&column| column < width);
         self.label_places.iter().map(column).collect()
+    }
+
+    /// Which of so many columns has the weights that a model was trained with, counted
+    /// from 0; none if a table of this width is not like the one of the training.
+    pub(super) fn known_weights(&self, width: usize) -> Option<usize> {
+        let others = self.n_features?.checked_add(self.label_places.len())?;
+        let column = self.weight_place?.checked_sub(1)?;
+        (others.checked_add(1)? == width && column < width).then_some(column)
     }
 
     /// How many of `rows` rows are read.

@@ -76,6 +76,9 @@ pub struct Input {
     /// Name of the column that held the weights of the rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight_name: Option<String>,
+    /// Where that column was in the training file, counted from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weight_place: Option<usize>,
     /// The index of the first feature in sparse text files.
     pub index_base: Option<u32>,
     /// `[channels, height, width]` if the rows are images.

@@ -84,15 +84,4 @@ impl<T: Scalar> Model<T> {
             contra,
         })
     }
-
-    /// The class that a training row was of, as far as its weights tell: a row pulls the
-    /// score of its own class up.
-    pub fn pulls_to(&self, row: usize) -> usize {
-        let weights = self.weights().row_range(row, row + 1);
-        let best = |best: usize, k: usize| match weights.row(0)[k] > weights.row(0)[best] {
-            true => k,
-            false => best,
-        };
-        (1..self.n_outputs()).fold(0, best)
-    }
 }

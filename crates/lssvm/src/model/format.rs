@@ -5,9 +5,13 @@
 //! header     JSON: "__metadata__": { "lssvm": description, "checksum": ... },
 //!            and type, shape and place of each tensor
 //! bias       K          F32 or F64, little-endian, row after row,
-//! support    P x M'     one after the other without gaps
+//! classes    P          one after the other without gaps
+//! support    P x M'
 //! weights    P x K
 //! ```
+//!
+//! Files of regressions and of earlier versions have no `classes`. They are whole
+//! numbers in the type of the others, so that one loop writes, maps and checks all.
 //!
 //! Safetensors, because every language reads it, the header says all before a
 //! number is touched, and the numbers can be mapped instead of read. Its
@@ -17,6 +21,8 @@
 //! and, in the order of their names, the name, type, shape and bytes of each
 //! tensor, every part after its length. It finds damage, not malice. How the
 //! header is laid out does not enter, so that a tool may write it anew.
+
+use std::collections::BTreeMap;
 
 use safetensors::tensor::{Dtype, TensorInfo};
 use serde::{Deserialize, Serialize};
@@ -43,6 +49,7 @@ pub(super) const CHECKSUM: &str = "checksum";
 
 /// The names of the tensors.
 pub(super) const BIAS: &str = "bias";
+pub(super) const CLASSES: &str = "classes";
 pub(super) const SUPPORT: &str = "support";
 pub(super) const WEIGHTS: &str = "weights";
 
@@ -79,20 +86,24 @@ pub(super) struct Tensor<'a, T> {
 /// file.
 pub(super) fn tensors<'a, T: Scalar>(
     bias: &'a [T],
+    classes: Option<&'a [T]>,
     support: &'a Matrix<T>,
     weights: &'a Matrix<T>,
-) -> [Tensor<'a, T>; 3] {
+) -> Vec<Tensor<'a, T>> {
     let matrix = |name, matrix: &'a Matrix<T>| Tensor {
         name,
         shape: vec![matrix.rows(), matrix.cols()],
         values: matrix.values(),
     };
-    let bias = Tensor {
-        name: BIAS,
-        shape: vec![bias.len()],
-        values: bias,
+    let vector = |name, values: &'a [T]| Tensor {
+        name,
+        shape: vec![values.len()],
+        values,
     };
-    [bias, matrix(SUPPORT, support), matrix(WEIGHTS, weights)]
+    let mut tensors = vec![vector(BIAS, bias)];
+    tensors.extend(classes.map(|classes| vector(CLASSES, classes)));
+    tensors.extend([matrix(SUPPORT, support), matrix(WEIGHTS, weights)]);
+    tensors
 }
 
 /// The name of a number type in safetensors.
@@ -109,14 +120,13 @@ pub(super) fn dtype<T: Scalar>() -> Dtype {
 pub(super) fn header<T: Scalar>(
     description: &str,
     checksum: &str,
-    tensors: &[Tensor<'_, T>; 3],
+    tensors: &[Tensor<'_, T>],
 ) -> serde_json::Result<Vec<u8>> {
     #[derive(Serialize)]
     struct Header<'a> {
         __metadata__: Metadata<'a>,
-        bias: TensorInfo,
-        support: TensorInfo,
-        weights: TensorInfo,
+        #[serde(flatten)]
+        tensors: BTreeMap<&'a str, TensorInfo>,
     }
     #[derive(Serialize)]
     struct Metadata<'a> {
@@ -124,24 +134,23 @@ pub(super) fn header<T: Scalar>(
         checksum: &'a str,
     }
     let mut end = 0;
-    let [bias, support, weights] = tensors.each_ref().map(|tensor| {
+    let info = |tensor: &Tensor<'_, T>| {
         let start = end;
         end += size_of_val(tensor.values);
-        TensorInfo {
+        let info = TensorInfo {
             dtype: dtype::<T>(),
             shape: tensor.shape.clone(),
             data_offsets: (start, end),
-        }
-    });
+        };
+        (tensor.name, info)
+    };
     let mut bytes = vec![0; LENGTH_BYTES];
     let header = Header {
         __metadata__: Metadata {
             lssvm: description,
             checksum,
         },
-        bias,
-        support,
-        weights,
+        tensors: tensors.iter().map(info).collect(),
     };
     serde_json::to_writer(&mut bytes, &header)?;
     // Tensors begin where any number type may lie.

@@ -14,8 +14,8 @@ use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, Metadata, SafeTensorError};
 
 use super::format::{
-    BIAS, CHECKSUM, DESCRIPTION, FORMAT_VERSION, LENGTH_BYTES, LONGEST_HEADER, SUPPORT, Stored,
-    Version, WEIGHTS, digest, dtype, tensors,
+    BIAS, CHECKSUM, CLASSES, DESCRIPTION, FORMAT_VERSION, LENGTH_BYTES, LONGEST_HEADER, SUPPORT,
+    Stored, Version, WEIGHTS, digest, dtype, tensors,
 };
 use super::save::MEMORY;
 use super::{AnyModel, Description, Model, ModelParts};
@@ -164,7 +164,13 @@ impl ModelFile<'_> {
         let bias = self.tensor::<T>(BIAS, 1)?.into_values();
         let support = self.tensor(SUPPORT, 2)?;
         let weights = self.tensor(WEIGHTS, 2)?;
-        let (checksum, finite) = digest(self.description, &tensors(&bias, &support, &weights));
+        let classes = match self.metadata.info(CLASSES) {
+            Some(_) => Some(self.tensor::<T>(CLASSES, 1)?),
+            None => None,
+        };
+        let numbers = classes.as_ref().map(Matrix::values);
+        let tensors = tensors(&bias, numbers, &support, &weights);
+        let (checksum, finite) = digest(self.description, &tensors);
         if checksum != self.checksum {
             return Err(self.refuse(format!(
                 "does not match its checksum, so it is damaged: {COPY_AGAIN}"
@@ -191,6 +197,7 @@ impl ModelFile<'_> {
             support: Samples::new(support, &stored.description.kernel),
             weights,
             bias,
+            classes,
             description: stored.description,
         };
         Model::assemble(parts).map_err(|error| {

@@ -30,6 +30,7 @@
 //!     support: Samples::new(x, &kernel),
 //!     weights: Matrix::from_rows(&[[0.25, -0.25], [-0.25, 0.25]]),
 //!     bias: vec![0.5, 0.5],
+//!     classes: Some(Matrix::from_rows(&[[0.0, 1.0]])),
 //!     description: Description {
 //!         kernel,
 //!         pipeline,
@@ -83,6 +84,9 @@ pub struct ModelParts<T: Scalar> {
     pub weights: Matrix<T>,
     /// b: one number for each of the K outputs.
     pub bias: Vec<T>,
+    /// The class that each support row was of, as one row of whole numbers; none for
+    /// values.
+    pub classes: Option<Matrix<T>>,
     /// All that is not a tensor.
     pub description: Description,
 }
@@ -93,6 +97,8 @@ pub struct Model<T: Scalar> {
     support: Samples<T>,
     weights: Matrix<T>,
     bias: Vec<T>,
+    /// One row.
+    classes: Option<Matrix<T>>,
     description: Description,
 }
 
@@ -114,6 +120,9 @@ impl<T: Scalar> Model<T> {
             let support = keep_rows(model.support.into_matrix(), &kept);
             model.support = Samples::new(support, &model.description.kernel);
             model.weights = keep_rows(model.weights, &kept);
+            model.classes = model
+                .classes
+                .map(|classes| Matrix::from_fn(1, kept.len(), |_, i| classes.get(0, kept[i])));
         }
         Ok(model)
     }
@@ -125,6 +134,7 @@ impl<T: Scalar> Model<T> {
             support,
             weights,
             bias,
+            classes,
             description,
         } = parts;
         let (n_support, n_outputs) = (support.len(), weights.cols());
@@ -151,10 +161,14 @@ impl<T: Scalar> Model<T> {
             ));
         }
         description.check(support.matrix().cols(), n_outputs)?;
+        if let Some(classes) = &classes {
+            check_classes(classes, n_support, &description.outputs)?;
+        }
         Ok(Model {
             support,
             weights,
             bias,
+            classes,
             description,
         })
     }
@@ -194,9 +208,10 @@ impl<T: Scalar> Model<T> {
 
     /// Bytes of its tensors, in memory and in a file.
     pub fn size_bytes(&self) -> u64 {
-        let values =
-            self.support.matrix().values().len() + self.weights.values().len() + self.n_outputs();
-        (values * size_of::<T>()) as u64
+        let matrices = [Some(self.support.matrix()), Some(&self.weights)];
+        let matrices = matrices.into_iter().chain([self.classes.as_ref()]);
+        let values: usize = matrices.flatten().map(|m| m.values().len()).sum();
+        ((values + self.n_outputs()) * size_of::<T>()) as u64
     }
 
     /// The support rows, preprocessed.
@@ -212,6 +227,13 @@ impl<T: Scalar> Model<T> {
     /// b: the bias of each output.
     pub fn bias(&self) -> &[T] {
         &self.bias
+    }
+
+    /// The class that a support row was of in training. None for values, and in files of
+    /// earlier versions.
+    pub fn class_of(&self, row: usize) -> Option<usize> {
+        let classes = self.classes.as_ref()?;
+        Some(classes.get(0, row).to_f64() as usize)
     }
 
     /// All that is not a tensor.
@@ -333,6 +355,33 @@ pub(crate) fn used_rows<T: Scalar>(weights: &Matrix<T>) -> Vec<usize> {
         kept.push(0);
     }
     kept
+}
+
+/// Whether there is one of the classes for each support row.
+fn check_classes<T: Scalar>(
+    classes: &Matrix<T>,
+    n_support: usize,
+    outputs: &Outputs,
+) -> Result<()> {
+    let names = match outputs {
+        Outputs::Classes { names } => names.len(),
+        Outputs::Values { .. } => 0,
+    };
+    let is_class = |code: f64| code >= 0.0 && code < names as f64 && code.fract() == 0.0;
+    let wrong = classes.values().iter().find(|c| !is_class(c.to_f64()));
+    if let Some(wrong) = wrong {
+        return Err(Error::Data(format!(
+            "a support row is of class {wrong}, and there are {names} classes; number them from 0"
+        )));
+    }
+    if (classes.rows(), classes.cols()) != (1, n_support) {
+        return Err(Error::Data(format!(
+            "the classes of {n_support} support rows are {} x {}; give one row of them",
+            classes.rows(),
+            classes.cols()
+        )));
+    }
+    Ok(())
 }
 
 /// Refuses a tensor with a number that is not finite.

@@ -25,9 +25,14 @@ impl<T: Scalar> Model<T> {
     /// data or a value that is not finite, [`Error::Numeric`] if a score leaves
     /// the range of the number type.
     pub fn decision_function(&self, x: Matrix<T>) -> Result<Matrix<T>> {
+        self.decision_function_in_batches(x, self.batch_rows())
+    }
+
+    /// Rows that [`Model::decision_function`] scores at once. A caller that gives it so
+    /// many at a time, to show progress or to stop, gets the same bits as from one call.
+    pub fn batch_rows(&self) -> usize {
         let width = self.n_features().max(self.pipeline().n_features_out());
-        let rows = (BATCH_VALUES / width).clamp(LEAST_BATCH_ROWS, BATCH_ROWS);
-        self.decision_function_in_batches(x, rows)
+        (BATCH_VALUES / width).clamp(LEAST_BATCH_ROWS, BATCH_ROWS)
     }
 
     pub(super) fn decision_function_in_batches(

@@ -16,7 +16,7 @@ use super::format::{
     FORMAT_VERSION, LENGTH_BYTES, LONGEST_HEADER, Stored, Tensor, digest, header, tensors,
 };
 use crate::error::{Bytes, Place};
-use crate::linalg::Scalar;
+use crate::linalg::{Matrix, Scalar};
 use crate::{Error, Result};
 
 /// Whether a model can be saved under this name; to be asked before a long
@@ -54,8 +54,13 @@ pub(super) fn to_bytes<T: Scalar>(model: &Model<T>) -> Result<Vec<u8>> {
 pub(super) const MEMORY: &str = "model in memory";
 
 /// The header of a file, and the tensors that follow it.
-fn parts<'a, T: Scalar>(model: &'a Model<T>, path: &Path) -> Result<(Vec<u8>, [Tensor<'a, T>; 3])> {
-    let tensors = tensors(&model.bias, model.support.matrix(), &model.weights);
+fn parts<'a, T: Scalar>(model: &'a Model<T>, path: &Path) -> Result<(Vec<u8>, Vec<Tensor<'a, T>>)> {
+    let tensors = tensors(
+        &model.bias,
+        model.classes.as_ref().map(Matrix::values),
+        model.support.matrix(),
+        &model.weights,
+    );
     let unsuitable = |error: serde_json::Error| {
         let problem = format!("the description of the model cannot be written as JSON: {error}");
         Error::file(path, Place::Whole, problem)

@@ -31,6 +31,7 @@ fn parts<T: Scalar>([p, m, k]: [usize; 3], kernel: Kernel, preprocess: &str) -> 
         support: Samples::new(x, &kernel),
         weights: wave(p, k, 2).cast(),
         bias: wave(1, k, 3).cast().into_values(),
+        classes: None,
         description: Description {
             kernel,
             pipeline,
@@ -63,11 +64,15 @@ fn rows_without_weight_are_dropped_and_scores_stay() {
         for i in [0, 3, 4, 8] {
             parts.weights.row_mut(i).fill(-0.0);
         }
+        parts.classes = Some(Matrix::from_rows(&[[0., 1., 1., 0., 1., 0., 1., 1., 0.]]));
         let kept = [1, 2, 5, 6, 7];
         fewer.support = parts.support.select(&kept);
         fewer.weights = parts.weights.select_rows(&kept);
         let (model, fewer) = (Model::new(parts).unwrap(), Model::new(fewer).unwrap());
         assert_eq!(model.n_support(), 5);
+        let classes: Vec<_> = (0..5).filter_map(|row| model.class_of(row)).collect();
+        assert_eq!(classes, [1, 1, 0, 1, 1]);
+        assert_eq!(fewer.class_of(0), None);
         assert_eq!(model.support().matrix(), fewer.support().matrix());
         let x = wave(20, 3, 5);
         assert_eq!(
@@ -92,7 +97,7 @@ fn a_model_without_weights_keeps_one_row_and_answers_its_bias() {
 #[test]
 fn parts_that_do_not_fit_are_refused() {
     type Change = fn(&mut ModelParts<f64>);
-    let changes: [(&str, Change); 10] = [
+    let changes: [(&str, Change); 14] = [
         ("do not fit together", |p| p.weights = wave(3, 2, 0)),
         ("do not fit together", |p| p.bias.push(0.0)),
         ("at least one of each", |p| {
@@ -112,6 +117,19 @@ fn parts_that_do_not_fit_are_refused() {
         }),
         ("1 channel(s) of 2 x 2 pixels", |p| {
             p.description.input.image = Some([1, 2, 2]);
+        }),
+        ("give one row of them", |p| {
+            p.classes = Some(Matrix::zeros(1, 3));
+        }),
+        ("of class 2, and there are 2", |p| {
+            p.classes = Some(Matrix::from_rows(&[[0.0, 1.0, 2.0, 0.0]]));
+        }),
+        ("of class 0.5", |p| {
+            p.classes = Some(Matrix::from_rows(&[[0.0, 1.0, 0.5, 0.0]]));
+        }),
+        ("there are 0 classes", |p| {
+            p.description.outputs = Outputs::Values { names: names(2) };
+            p.classes = Some(Matrix::zeros(1, 4));
         }),
         ("must be finite", |p| {
             p.description.kernel = Kernel::Rbf { gamma: f64::NAN };

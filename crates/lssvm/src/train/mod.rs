@@ -28,7 +28,7 @@ use crate::data::{Dataset, Labels};
 use crate::kernel::KernelName;
 use crate::linalg::{Matrix, Scalar};
 use crate::memory;
-use crate::model::{Description, Model, ModelParts, Outputs, Scaling, used_rows};
+use crate::model::{Description, Model, ModelParts, Outputs, Scaling, argmax, used_rows};
 use crate::preprocess::PipelineSpec;
 use crate::solve::{self, Followed, Iteration, Method, Observer, Solution, Truth};
 use crate::system::Bordered;
@@ -224,18 +224,25 @@ fn scaling(report: &Report) -> Result<Option<Scaling>> {
 
 fn solve_one<T: Scalar>(ready: Ready<T>, watcher: &mut dyn Watcher) -> Result<(Model<T>, Report)> {
     let (solution, mut report, ready) = solve_ready(ready, watcher)?;
+    let mut codes = match ready.outputs {
+        Outputs::Classes { .. } => Some(argmax(ready.system.targets())),
+        Outputs::Values { .. } => None,
+    };
     let (mut support, mut weights) = (ready.system.into_samples(), solution.weights.rows);
     if let Some(order) = ready.order {
         // A model has its rows in the order of the data.
         let mut back = vec![0; order.len()];
         order.iter().enumerate().for_each(|(i, &row)| back[row] = i);
         (support, weights) = (support.select(&back), weights.select_rows(&back));
+        codes = codes.map(|codes| back.iter().map(|&i| codes[i]).collect());
     }
     report.support = used_rows(&weights);
     let model = Model::new(ModelParts {
         support,
         weights,
         bias: solution.weights.bias,
+        classes: codes
+            .map(|codes| Matrix::from_fn(1, codes.len(), |_, i| T::from_f64(f64::from(codes[i])))),
         description: Description {
             kernel: ready.kernel,
             pipeline: ready.pipeline,

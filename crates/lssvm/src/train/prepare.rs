@@ -144,6 +144,7 @@ impl<T: Scalar> Prepared<T> {
                 label_names,
                 label_places,
                 weight_name: data.train.weight_name.clone(),
+                weight_place: data.train.weight_place,
                 index_base: data.train.index_base,
                 image: image.map(|i| [i.channels, i.height, i.width]),
             },

@@ -11,7 +11,8 @@ use crate::solve::{Iteration, PhaseReport, Solution, Stopped, Truth};
 use crate::system::{Certificate, Format};
 use crate::{Error, Result};
 
-/// How well scores agree with the truth.
+/// How well scores agree with the truth. Every row counts once, whatever it weighed in
+/// training.
 #[derive(Debug, Clone, Serialize)]
 pub struct Evaluation {
     /// Rows that were scored.

@@ -39,7 +39,7 @@ pub(super) fn roles(
     let weights = match &options.weights {
         Some(_) if names.is_none() && options.n_features.is_some_and(|m| width <= most(m)) => None,
         Some(column) => Some(place(path, width, names, column)?),
-        None => None,
+        None => options.known_weights(width),
     };
     let others: Vec<usize> = (0..width)
         .filter(|&column| Some(column) != weights)
@@ -175,7 +175,10 @@ fn by_name(
     let weights = match &options.weights {
         Some(Column::Name(name)) => left.iter().copied().find(|&c| names[c] == *name),
         Some(column) => place(path, names.len(), Some(names), column).ok(),
-        None => None,
+        None => {
+            let name = options.weight_name.as_ref();
+            name.and_then(|name| left.iter().copied().find(|&c| names[c] == *name))
+        }
     };
     left.retain(|column| Some(*column) != weights);
     let among_left = |name: &String| left.iter().copied().find(|&c| names[c] == *name);

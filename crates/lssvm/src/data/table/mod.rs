@@ -97,6 +97,7 @@ pub(super) fn parse<T: Scalar>(
     data.feature_names = named(&roles.features);
     if let Some(column) = roles.weights {
         data.weights = Some(weights);
+        data.weight_place = Some(column + 1);
         data.weight_name = named(&[column]).and_then(|names| names.into_iter().next());
     }
     if !roles.labels.is_empty() {

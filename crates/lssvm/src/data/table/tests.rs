@@ -354,6 +354,44 @@ fn places_of_labels_do_not_count_the_weights() {
 }
 
 #[test]
+fn weights_are_where_they_were_in_training() {
+    let training = ReadOptions {
+        labels: Some(vec![Column::Index(1)]),
+        weights: Some(Column::Index(-2)),
+        ..Default::default()
+    };
+    let data = read_with("7,1,0.5,2\n8,3,0.5,4\n", &training).unwrap();
+    assert_eq!(data.weight_place, Some(3));
+    assert_eq!(data.select(&[0]).weight_place, Some(3));
+    let model = ReadOptions {
+        n_features: Some(2),
+        label_places: data.labels.unwrap().column_places().to_vec(),
+        weight_place: data.weight_place,
+        ..Default::default()
+    };
+    // With weights and labels, with labels, and with neither.
+    for (text, labelled) in [
+        ("7,1,0.5,2\n", true),
+        ("a,b,c,d\n7,1,0.5,2\n", true),
+        ("7,1,2\n", true),
+        ("1,2\n", false),
+    ] {
+        let data = read_with(text, &model).unwrap();
+        assert_eq!(data.features.row(0), [1.0, 2.0], "{text}");
+        assert_eq!(data.labels.is_some(), labelled, "{text}");
+    }
+    // Places that no table has, from a file that somebody else wrote.
+    for place in [0, 5, usize::MAX] {
+        let weight_place = Some(place);
+        let model = ReadOptions {
+            weight_place,
+            ..model.clone()
+        };
+        assert!(read_with("7,1,0.5,2\n", &model).is_err());
+    }
+}
+
+#[test]
 fn a_name_that_is_a_number_is_a_name() {
     let text = "country,2015,2016,1\n1,2,3,7\n4,5,6,8\n";
     let with = |column: &str| ReadOptions {

@@ -138,7 +138,12 @@ fn files_made_by_others_are_checked_beyond_the_checksum() {
     let bench = Bench::new();
     // The checksum that such a file ought to have, as if its maker knew how.
     let refuses = |model: &Model<f32>, change: fn(&mut Value), expected: &str| {
-        let tensors = format::tensors(&model.bias, model.support.matrix(), &model.weights);
+        let tensors = format::tensors(
+            &model.bias,
+            model.classes.as_ref().map(Matrix::values),
+            model.support.matrix(),
+            &model.weights,
+        );
         let mut description = serde_json::to_value(format::Stored {
             format_version: 1,
             lssvm_version: "0".into(),
@@ -160,6 +165,11 @@ fn files_made_by_others_are_checked_beyond_the_checksum() {
     };
     let unfit = "has parts that do not fit together (";
     refuses(&bench.model, |_| {}, "");
+    let mut of_classes = bench.model.clone();
+    of_classes.classes = Some(Matrix::from_rows(&[[0.0, 1.0, 1.0]]));
+    refuses(&of_classes, |_| {}, "");
+    of_classes.classes = Some(Matrix::from_rows(&[[0.0, 1.0, -1.0]]));
+    refuses(&of_classes, |_| {}, unfit);
     refuses(
         &bench.model,
         |d| d["precision"] = "f64".into(),

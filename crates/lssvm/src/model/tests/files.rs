@@ -12,6 +12,7 @@ pub(super) fn same<T: Scalar>(a: &Model<T>, b: &Model<T>) -> bool {
         && bytes(a.support().matrix().values()) == bytes(b.support().matrix().values())
         && bytes(a.weights().values()) == bytes(b.weights().values())
         && bytes(a.bias()) == bytes(b.bias())
+        && a.classes.as_ref().map(Matrix::values) == b.classes.as_ref().map(Matrix::values)
         && a.description() == b.description()
 }
 
@@ -57,6 +58,7 @@ fn comes_back<T: Typed>(parts: ModelParts<f64>) {
         support: Samples::new(parts.support.into_matrix().cast(), &kernel),
         weights: parts.weights.cast(),
         bias: parts.bias.iter().map(|&b| T::from_f64(b)).collect(),
+        classes: parts.classes.map(|classes| classes.cast()),
         description: parts.description,
     })
     .unwrap();
@@ -126,6 +128,8 @@ fn any_parts() -> impl Strategy<Value = ModelParts<f64>> {
                         support: Samples::new(x, &kernel),
                         weights,
                         bias: bias.into_values(),
+                        classes: classes
+                            .then(|| Matrix::from_fn(1, p, |_, i| ((i * 7) % k) as f64)),
                         description: Description {
                             kernel,
                             pipeline,
@@ -139,6 +143,7 @@ fn any_parts() -> impl Strategy<Value = ModelParts<f64>> {
                                 label_names,
                                 label_places: vec![1, m + 2],
                                 weight_name: None,
+                                weight_place: Some(2),
                                 index_base,
                                 image: Some([1, m, 1]),
                             },

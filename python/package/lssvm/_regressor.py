@@ -1,0 +1,169 @@
+"""The regressor: what scikit-learn asks of one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import validate_data
+
+from ._base import _DIMENSIONS_NOTE, _BaseLSSVM
+
+
+class LSSVMRegressor(RegressorMixin, _BaseLSSVM):
+    """Kernel least-squares support vector machine for regression.
+
+    Kernel ridge regression with a bias that is not penalised; one target or several.
+    The names of the parameters are those of :class:`sklearn.svm.SVR`.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Regularisation: larger follows the training data more closely. The ridge that is
+        added to the kernel matrix is 1/C.
+    kernel : {"linear", "poly", "rbf", "laplacian", "sigmoid", "precomputed"} or callable, \
+default="rbf"
+        The kernel. A callable gets two arrays of rows and gives the matrix of kernel
+        values; with "precomputed", ``X`` is that matrix.
+    degree : int, default=3
+        Power of the polynomial kernel.
+    gamma : {"scale", "auto"} or float, default="scale"
+        Kernel coefficient: 1 / (n_features * X.var()), 1 / n_features, or a number.
+    coef0 : float, default=0.0
+        Constant term of "poly" and "sigmoid".
+    method : {"auto", "exact", "pcg", "gauss-seidel", "mp", "kaczmarz", "kaczmarz-mp", \
+"nystrom"}, default="auto"
+        How the system is solved; "auto" chooses by size and memory.
+    block_size : int, default=None
+        Rows of a block, for methods that work on blocks.
+    tol : float, default=1e-3
+        Relative residual at which iterative methods stop.
+    max_iter : int, default=-1
+        Most iterations; -1 for the method's own number.
+    preprocess : str, default=None
+        Steps that are fitted, saved with the model and applied before the kernel.
+    image_shape : (height, width) or (channels, height, width), default=None
+        The shape of the image that a row is, for steps that need it.
+    early_stopping : bool, default=False
+        Keep rows apart, stop when their error no longer improves, and keep the best
+        iteration.
+    validation_fraction : float, default=0.1
+        Share of the rows that ``early_stopping`` keeps apart.
+    n_averages : int, default=1
+        Runs of a block method with different seeds that are averaged.
+    leave_one_out : bool, default=False
+        Also compute what each training row would have been told by a model that never
+        saw it, without training one; takes ``method="exact"``. For a classifier it makes
+        ``predict_proba`` calibrated.
+    memory : str or int, default=None
+        Most memory the process may use: "8G", or a number of bytes.
+    precision : {"auto", "f32", "f64"}, default="auto"
+        Number type of the computation; "auto" takes that of ``X``.
+    random_state : int, RandomState instance or None, default=None
+        Seed of everything random.
+    n_jobs : int, default=None
+        Number of threads; None for all cores (or ``OMP_NUM_THREADS``).
+    verbose : int, default=0
+        1 shows a progress bar.
+
+    Attributes
+    ----------
+    dual_coef_ : ndarray of shape (n_outputs, n_support)
+        Weights of the training rows.
+    intercept_ : ndarray of shape (n_outputs,)
+        The bias of each output.
+    support_ : ndarray of shape (n_support,)
+        Which rows of ``X`` the model has.
+    support_vectors_ : ndarray of shape (n_support, n_features_out)
+        These rows, after preprocessing.
+    loo_scores_ : ndarray of shape (n_learned, n_outputs)
+        Scores of the training rows by models that never saw them, with
+        ``leave_one_out``; one column an output. The rows are those of ``X``, in their
+        order, without those of weight 0 and those that ``early_stopping`` kept apart.
+    n_iter_ : int
+        Iterations that were made.
+    residual_ : float
+        Relative residual of the linear system.
+    history_ : dict of ndarray
+        ``iteration``, ``seconds``, ``residual`` and ``error`` of each iteration.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of str
+        Names of the features, if ``X`` has them.
+
+    See Also
+    --------
+    LSSVMClassifier : The same for classes.
+    sklearn.kernel_ridge.KernelRidge : The same without a bias.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lssvm import LSSVMRegressor
+    >>> X = np.linspace(0, 6, 50)[:, np.newaxis]
+    >>> model = LSSVMRegressor(C=1000).fit(X, np.sin(X[:, 0]))
+    >>> bool(abs(model.predict([[1.0]])[0] - np.sin(1.0)) < 0.01)
+    True
+    """
+
+    _task = "regression"
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LSSVMRegressor:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training rows; with a precomputed kernel, their kernel matrix.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Their values.
+        sample_weight : array-like of shape (n_samples,), default=None
+            What each row counts: a row of weight 2 is worth two equal rows.
+
+        Returns
+        -------
+        self : object
+            Fitted estimator.
+        """
+        X, y = validate_data(
+            self,
+            X,
+            y,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            order=None,
+            multi_output=True,
+            y_numeric=True,
+        )
+        self._one_column = y.ndim == 1
+        values = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+        self._fit(X, values, 0, sample_weight)
+        return self
+
+    def _notes(self) -> dict[str, str]:
+        return super()._notes() | {_DIMENSIONS_NOTE: "1" if self._one_column else "2"}
+
+    def _take_over(self, weights: np.ndarray, bias: np.ndarray) -> None:
+        self.dual_coef_, self.intercept_ = weights.T, np.asarray(bias)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predict values.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows; with a precomputed kernel, their kernel values with the training rows.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            The values.
+        """
+        scores = self._scores(X)
+        return scores[:, 0] if self._one_column else scores
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
