@@ -91,6 +91,10 @@ fn held(model: &Model<f64>, new: &Dataset<f64>, coverage: f64) -> f64 {
 }
 
 /// Checks the coverage of models, one for each data set, that judge by n rows.
+#[expect(
+    clippy::print_stdout,
+    reason = "the numbers of docs/prediction.md, with --nocapture"
+)]
 fn check(
     what: &str,
     n: usize,

@@ -23,7 +23,8 @@
 //! a coverage of at least what was asked, on average over such draws. Leave-one-out rows
 //! are the jackknife, which has no such theorem without the assumption that one row changes
 //! little (Barber, Candès, Ramdas, Tibshirani, "Predictive inference with the jackknife+",
-//! 2021, who need all N models for a theorem); a ridge makes that assumption good. What is
+//! 2021, who need all N models for a theorem). A ridge makes that assumption good; with
+//! hardly any, and as many features as rows, 65 % were held of 90 % asked. What else is
 //! measured: `tests/coverage.rs`, and docs/prediction.md.
 //!
 //! Every row counts once, whatever its weight in training: coverage is that of rows as they

@@ -135,6 +135,7 @@ fn each_bad_file_has_its_own_message() {
 
 #[test]
 fn files_made_by_others_are_checked_beyond_the_checksum() {
+    type Change = fn(&mut Value);
     let bench = Bench::new();
     // The checksum that such a file ought to have, as if its maker knew how.
     let refuses = |model: &Model<f32>, change: &dyn Fn(&mut Value), expected: &str| {
@@ -190,7 +191,7 @@ fn files_made_by_others_are_checked_beyond_the_checksum() {
     model.description.conformal =
         Some(Conformal::of_classes(HeldOut::LeaveOneOut, &p, &[0, 1]).unwrap());
     refuses(&model, &|_| {}, "");
-    let changes: [(fn(&mut Value), &str); 9] = [
+    let changes: [(Change, &str); 9] = [
         (|c| c["rows"] = 3.into(), unfit),
         (|c| c["rows"] = json!(u64::MAX), unfit),
         (|c| c["ranks"] = json!([2, 1]), unfit),
