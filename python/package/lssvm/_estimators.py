@@ -192,8 +192,9 @@ class _BaseLSSVM(BaseEstimator):
         )
         self._model = None
         self._coefficients, self._bias = coefficients, bias
-        # The report does not outlast a pickle, and probabilities must.
+        # The report does not outlast a pickle, and probabilities, intervals and sets must.
         self._scaling = json.loads(self._report.json()).get("scaling")
+        self._conformal = self._report.conformal
         self.support_ = rows
         self._take_over(coefficients, bias)
 
@@ -303,6 +304,19 @@ class _BaseLSSVM(BaseEstimator):
         else:
             omega = _dense(X[:, self.support_])
         return omega @ self._coefficients + self._bias
+
+    def _thresholds(self, coverage: float) -> np.ndarray:
+        """How far off the truth may be: for each output, or for all classes."""
+        check_is_fitted(self)
+        coverage = _number("coverage", coverage)
+        if self._model is not None:
+            return np.array(self._model.thresholds(coverage))
+        if getattr(self, "_conformal", None) is None:
+            raise ValueError(
+                "this model does not know how far off it is on rows that it did not learn from, "
+                "so that it has no intervals and no sets; fit it with leave_one_out=True"
+            )
+        return np.array(_lssvm.thresholds(self._conformal, coverage))
 
     @property
     def support_vectors_(self) -> np.ndarray:
@@ -430,8 +444,8 @@ default="rbf"
         Runs of a block method with different seeds that are averaged.
     leave_one_out : bool, default=False
         Also compute what each training row would have been told by a model that never
-        saw it, without training one; takes ``method="exact"``. For a classifier it makes
-        ``predict_proba`` calibrated.
+        saw it, without training one; takes ``method="exact"``. It makes ``predict_proba``
+        calibrated, and ``predict_set`` possible.
     memory : str or int, default=None
         Most memory the process may use: "8G", or a number of bytes. By default three
         quarters of what is free.
@@ -685,6 +699,31 @@ default="rbf"
             scores = self._scaling["slope"] * scores + np.array(self._scaling["offsets"])
         return _lssvm.softmax(scores)
 
+    def predict_set(self, X: Any, coverage: float = 0.9) -> np.ndarray:
+        """Sets of classes that hold the true one as often as asked.
+
+        Conformal prediction on rows that the model did not learn from: needs
+        ``leave_one_out`` or ``early_stopping``. A class is in the set of a row if its
+        probability is at least a threshold, which the true classes of a share
+        ``coverage`` of those rows reach. A row unlike all classes may get an empty set;
+        too few rows to promise this coverage give sets of all classes.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows; with a precomputed kernel, their kernel values with the training rows.
+        coverage : float, default=0.9
+            The share of rows like the training rows whose true class shall be in their
+            set; between 0 and 1.
+
+        Returns
+        -------
+        sets : ndarray of bool, of shape (n_samples, n_classes)
+            Whether the class of ``classes_`` is in the set.
+        """
+        largest = self._thresholds(coverage)[0]
+        return 1 - self.predict_proba(X) <= largest
+
 
 class LSSVMRegressor(RegressorMixin, _BaseLSSVM):
     """Kernel least-squares support vector machine for regression.
@@ -729,8 +768,8 @@ default="rbf"
         Runs of a block method with different seeds that are averaged.
     leave_one_out : bool, default=False
         Also compute what each training row would have been told by a model that never
-        saw it, without training one; takes ``method="exact"``. For a classifier it makes
-        ``predict_proba`` calibrated.
+        saw it, without training one; takes ``method="exact"``. It makes
+        ``predict_interval`` possible.
     memory : str or int, default=None
         Most memory the process may use: "8G", or a number of bytes.
     precision : {"auto", "f32", "f64"}, default="auto"
@@ -837,6 +876,35 @@ default="rbf"
         """
         scores = self._scores(X)
         return scores[:, 0] if self._one_column else scores
+
+    def predict_interval(
+        self, X: Any, coverage: float = 0.9
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Intervals that hold the true values as often as asked.
+
+        Conformal prediction on rows that the model did not learn from: needs
+        ``leave_one_out`` or ``early_stopping``. Its ends are the predicted value less and
+        plus an absolute error that a share ``coverage`` of those rows does not exceed; of
+        several outputs each for itself. Too few rows to promise this coverage give
+        infinite intervals.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows; with a precomputed kernel, their kernel values with the training rows.
+        coverage : float, default=0.9
+            The share of rows like the training rows whose true value shall be in its
+            interval; between 0 and 1.
+
+        Returns
+        -------
+        lower, upper : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            The ends of the intervals.
+        """
+        margins = self._thresholds(coverage)
+        values = self._scores(X).astype(np.float64)
+        lower, upper = values - margins, values + margins
+        return (lower[:, 0], upper[:, 0]) if self._one_column else (lower, upper)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
