@@ -36,5 +36,6 @@ fn _lssvm(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(tune::chosen_method, m)?)?;
     m.add_function(wrap_pyfunction!(dataset::load_dataset, m)?)?;
     m.add_function(wrap_pyfunction!(pipeline::softmax, m)?)?;
+    m.add_function(wrap_pyfunction!(model::thresholds, m)?)?;
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use lssvm::data::{Dataset, ImageShape, Labels};
 use lssvm::linalg::{Matrix, Precision};
-use lssvm::model::{AnyModel, Model};
+use lssvm::model::{AnyModel, Conformal, Model, Outputs};
 use lssvm::solve::Flow;
 use lssvm::train::{Evaluation, Report, truth};
 use lssvm_report::{Machine, Pictures, Run, training_page};
@@ -102,6 +102,16 @@ impl PyModel {
     #[getter]
     fn calibrated(&self) -> bool {
         self.0.description().scaling.is_some()
+    }
+
+    /// Half the width of intervals of this coverage for each value, or the largest 1 − p of a
+    /// class in a set.
+    fn thresholds(&self, coverage: f64) -> PyResult<Vec<f64>> {
+        let found = either!(&*self.0, model => match model.outputs() {
+            Outputs::Values { .. } => model.margins(coverage),
+            Outputs::Classes { .. } => model.largest_misfit(coverage).map(|largest| vec![largest]),
+        });
+        found.map_err(raise)
     }
 
     /// A: rows × outputs.
@@ -204,6 +214,15 @@ impl PyModel {
             in_pool(threads, || page.of(Model::<T>::of(&model)?, x))
         })
     }
+}
+
+/// What [`PyModel::thresholds`] says, from [`PyReport`]'s JSON: for a kernel that the core
+/// does not know, and so has no model of.
+#[pyfunction]
+pub fn thresholds(conformal: &str, coverage: f64) -> PyResult<Vec<f64>> {
+    let conformal: Conformal =
+        serde_json::from_str(conformal).map_err(|e| PyValueError::new_err(e.to_string()))?;
+    conformal.thresholds(coverage).map_err(raise)
 }
 
 /// The scores, block by block, with a look at the wish to stop before each. The blocks are

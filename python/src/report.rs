@@ -36,6 +36,15 @@ impl PyReport {
         loo.map(|loo| to_array(py, loo.scores.clone())).transpose()
     }
 
+    /// How far off the model is on rows that it did not learn from, as JSON, if that is
+    /// known.
+    #[getter]
+    fn conformal(&self) -> PyResult<Option<String>> {
+        let conformal = self.0.conformal.as_ref().map(serde_json::to_string);
+        let conformal = conformal.transpose();
+        conformal.map_err(|e| PyValueError::new_err(e.to_string()))
+    }
+
     /// Everything, as JSON.
     fn json(&self) -> PyResult<String> {
         serde_json::to_string(&self.0).map_err(|e| PyValueError::new_err(e.to_string()))

@@ -120,6 +120,21 @@ pub struct ReadArgs {
     pub index_base: Option<u32>,
 }
 
+/// How often the truth shall be held.
+#[derive(Debug, Clone, Default, clap::Args)]
+#[command(next_help_heading = "Coverage")]
+pub struct CoverageArgs {
+    /// For regression: intervals that hold this share of true values (0.9), each of several outputs
+    /// for itself; the model must have been trained with --loo or --validation
+    #[arg(long, value_name = "COVERAGE", value_parser = share, allow_hyphen_values = true,
+        conflicts_with = "sets")]
+    pub interval: Option<f64>,
+    /// For classification: sets of classes that hold this share of true classes (0.9); the model must
+    /// have been trained with --loo or --validation
+    #[arg(long, value_name = "COVERAGE", value_parser = share, allow_hyphen_values = true)]
+    pub sets: Option<f64>,
+}
+
 #[derive(Debug, clap::Args)]
 pub struct TrainArgs {
     /// A data file (IDX, CIFAR-10, LIBSVM, CSV, NPY, NPZ, also gzipped), or a folder with MNIST's or
@@ -339,10 +354,11 @@ pub struct PredictArgs {
     #[arg(long, short)]
     pub output: Option<PathBuf>,
     /// Write a CSV table with the score of each class (or output)
-    #[arg(long, conflicts_with = "probabilities")]
+    #[arg(long, conflicts_with_all = ["probabilities", "interval", "sets"])]
     pub scores: bool,
-    /// Write a CSV table with the softmax probability of each class
-    #[arg(long)]
+    /// Write a CSV table with the probability of each class: calibrated if the model was trained with
+    /// --loo or --validation, else the softmax of the scores, which claims too little
+    #[arg(long, conflicts_with_all = ["interval", "sets"])]
     pub probabilities: bool,
     /// Write JSON: one object a row
     #[arg(long)]
@@ -350,6 +366,8 @@ pub struct PredictArgs {
     /// Number of threads [default: all cores]
     #[arg(long, short)]
     pub threads: Option<usize>,
+    #[command(flatten)]
+    pub coverage: CoverageArgs,
     #[command(flatten)]
     pub read: ReadArgs,
 }
@@ -366,6 +384,8 @@ pub struct EvaluateArgs {
     /// Number of threads [default: all cores]
     #[arg(long, short)]
     pub threads: Option<usize>,
+    #[command(flatten)]
+    pub coverage: CoverageArgs,
     #[command(flatten)]
     pub read: ReadArgs,
 }
@@ -489,6 +509,14 @@ fn duration(text: &str) -> Result<f64, String> {
     match number.trim().parse::<f64>() {
         Ok(value) if value > 0.0 && value.is_finite() => Ok(value * factor),
         _ => Err("must be a time such as 90s, 10m or 1h".to_string()),
+    }
+}
+
+/// A share between 0 and 1.
+fn share(text: &str) -> Result<f64, String> {
+    match text.trim().parse::<f64>() {
+        Ok(value) if value > 0.0 && value < 1.0 => Ok(value),
+        _ => Err("must be between 0 and 1, such as 0.9 for 90 %".to_string()),
     }
 }
 

@@ -3,15 +3,17 @@
 use std::time::Instant;
 
 use lssvm::data::{Dataset, read};
-use lssvm::linalg::Scalar;
+use lssvm::linalg::{Matrix, Scalar};
 use lssvm::memory;
-use lssvm::metrics::Confusion;
+use lssvm::metrics::{Confusion, Coverage, IntervalScores, SetScores};
 use lssvm::model::{AnyModel, Model};
+use lssvm::solve::Truth;
 use lssvm::train::{Evaluation, truth};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::args::EvaluateArgs;
+use crate::args::{CoverageArgs, EvaluateArgs};
+use crate::coverage::percent;
 use crate::output::{self, fact, say};
 use crate::progress::spinner;
 use crate::settings::{pool, read_options_for};
@@ -38,6 +40,8 @@ const HISTORY: &str = "history";
 struct Result<'a> {
     #[serde(flatten)]
     evaluation: &'a Evaluation,
+    #[serde(flatten)]
+    held: Held<'a>,
     /// Of the evaluation; the training's are in no model, so that the same run gives the
     /// same file.
     seconds: f64,
@@ -48,6 +52,82 @@ struct Result<'a> {
     config: &'a Value,
     /// All that the model says of its training, but for the history.
     training: Value,
+}
+
+/// How often intervals or sets hold the truth, if that was asked.
+#[derive(Default, Serialize)]
+struct Held<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    intervals: Option<Vec<OutputIntervals<'a>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sets: Option<SetScores>,
+}
+
+#[derive(Serialize)]
+struct OutputIntervals<'a> {
+    output: &'a str,
+    #[serde(flatten)]
+    scores: IntervalScores,
+}
+
+impl<'a> Held<'a> {
+    fn new<T: Scalar>(
+        asked: &CoverageArgs,
+        model: &'a Model<T>,
+        scores: &Matrix<T>,
+        truth: &Truth,
+    ) -> lssvm::Result<Self> {
+        let mut held = Self::default();
+        match (truth, asked.interval, asked.sets) {
+            (Truth::Values(values), Some(coverage), _) => {
+                let intervals = model.intervals_of(scores, coverage)?;
+                let (lower, upper) = (&intervals.lower, &intervals.upper);
+                let scores = IntervalScores::new(coverage, lower, upper, values)?;
+                let names = model.outputs().names().iter();
+                let named = names
+                    .zip(scores)
+                    .map(|(output, scores)| OutputIntervals { output, scores });
+                held.intervals = Some(named.collect());
+            }
+            (Truth::Classes(codes), _, Some(coverage)) => {
+                let sets = model.sets_of(scores, coverage)?;
+                held.sets = Some(SetScores::new(coverage, &sets, codes)?);
+            }
+            _ => {}
+        }
+        Ok(held)
+    }
+
+    fn say(&self) {
+        let intervals = self.intervals.iter().flatten();
+        for OutputIntervals { output, scores } in intervals {
+            let width = format!("mean width {:.5}", scores.mean_width);
+            say_held("intervals", output, &scores.held, &width);
+        }
+        if let Some(sets) = &self.sets {
+            let empty = match sets.rows_by_size[0] {
+                0 => String::new(),
+                rows => format!(", {rows} empty"),
+            };
+            let size = format!("mean size {:.3}{empty}", sets.mean_size);
+            say_held("sets", "", &sets.held, &size);
+        }
+    }
+}
+
+/// A line of what was promised, what was held, and how large it is.
+fn say_held(kind: &str, output: &str, held: &Coverage, size: &str) {
+    let of = if output.is_empty() { "" } else { " of " };
+    let (asked, (low, high)) = (percent(held.coverage), held.measured_interval);
+    fact(
+        kind,
+        format!(
+            "{asked} asked{of}{output}, {:.2} % held (95 %: {:.2} to {:.2} %), {size}",
+            100.0 * held.measured,
+            100.0 * low,
+            100.0 * high
+        ),
+    );
 }
 
 pub fn run(args: &EvaluateArgs) -> anyhow::Result<()> {
@@ -95,6 +175,7 @@ fn evaluate<T: Scalar>(
     model: &Model<T>,
     mut clock: Clock,
 ) -> anyhow::Result<()> {
+    args.coverage.check(model)?;
     output::expect_json(args.json.as_deref())?;
     let spinner = spinner(format!("evaluating on {}", args.data.display()));
     let options = read_options_for(&args.read, model.input())?;
@@ -105,9 +186,11 @@ fn evaluate<T: Scalar>(
     let flops = flops(model, data.n_samples());
     let scores = pool(args.threads)?.install(|| model.decision_function(data.features))?;
     let evaluation = Evaluation::new(&scores, &truth, model.outputs().names())?;
+    let held = Held::new(&args.coverage, model, &scores, &truth)?;
     clock.book("predict", flops);
     spinner.finish_and_clear();
     output::evaluation("result", &evaluation);
+    held.say();
     let few = |confusion: &&Confusion| confusion.classes.len() <= MOST_CLASSES_SHOWN;
     if let Some(confusion) = evaluation.confusion.as_ref().filter(few) {
         say(format!("\n{confusion}"));
@@ -117,6 +200,7 @@ fn evaluate<T: Scalar>(
     if let Some(path) = &args.json {
         let result = Result {
             evaluation: &evaluation,
+            held,
             seconds,
             phases: clock.phases.into(),
             peak_memory_bytes: memory::peak(),

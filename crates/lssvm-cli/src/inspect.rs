@@ -2,7 +2,7 @@
 
 use anyhow::Context;
 use lssvm::error::Bytes;
-use lssvm::model::{AnyModel, Outputs};
+use lssvm::model::{AnyModel, HeldOut, Outputs};
 use lssvm::train::Effective;
 use serde_json::{Value, json};
 
@@ -70,6 +70,20 @@ pub fn run(args: &InspectArgs) -> anyhow::Result<()> {
         "rows",
         format!("{rows} training rows with weights, {precision}, {size}"),
     );
+    if let Some(conformal) = &description.conformal {
+        let what = match description.outputs {
+            Outputs::Classes { .. } => "sets of classes",
+            Outputs::Values { .. } => "intervals",
+        };
+        let from = match conformal.from() {
+            HeldOut::LeaveOneOut => "left out one by one",
+            HeldOut::Validation => "kept for validation",
+        };
+        fact(
+            "coverage",
+            format!("{what} by {} rows {from}", conformal.rows()),
+        );
+    }
     if let Some(summary) = description.summary.as_object() {
         // The history is for machines.
         let short = |(name, value): &(&String, &Value)| !value.is_null() && *name != "history";

@@ -5,6 +5,7 @@
 
 mod args;
 mod bench;
+mod coverage;
 mod evaluate;
 mod explain;
 mod inspect;

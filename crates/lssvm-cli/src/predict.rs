@@ -6,7 +6,7 @@ use anyhow::bail;
 use lssvm::Error;
 use lssvm::data::read;
 use lssvm::linalg::{Matrix, Scalar};
-use lssvm::model::{AnyModel, Model, Outputs, argmax, check_writable};
+use lssvm::model::{AnyModel, Intervals, Model, Outputs, argmax, check_writable};
 
 use crate::args::PredictArgs;
 use crate::output;
@@ -25,6 +25,7 @@ fn predict<T: Scalar>(args: &PredictArgs, model: &Model<T>) -> anyhow::Result<()
         let requirement = "this model predicts values, which have no probabilities; use --scores";
         bail!(Error::parameter("probabilities", true, requirement));
     }
+    args.coverage.check(model)?;
     if let Some(path) = &args.output {
         check_writable(path)?;
     }
@@ -34,7 +35,7 @@ fn predict<T: Scalar>(args: &PredictArgs, model: &Model<T>) -> anyhow::Result<()
     let features = parts.test.unwrap_or(parts.train).features;
     let scores = pool(args.threads)?.install(|| model.decision_function(features))?;
     spinner.finish_and_clear();
-    let predictions = Predictions::new(&scores, model, args);
+    let predictions = Predictions::new(&scores, model, args)?;
     match &args.output {
         Some(path) => output::whole(path, |out| predictions.write(out, args.json)),
         None => {
@@ -52,18 +53,24 @@ struct Predictions<'a> {
     classes: Option<Vec<&'a str>>,
     /// Scores, probabilities or predicted values.
     numbers: Option<(&'static str, Matrix<f64>)>,
+    /// Of the predicted values.
+    intervals: Option<Intervals>,
+    /// Names of classes for each row.
+    sets: Option<Vec<Vec<&'a str>>>,
 }
 
 impl<'a> Predictions<'a> {
-    fn new<T: Scalar>(scores: &Matrix<T>, model: &'a Model<T>, args: &PredictArgs) -> Self {
+    fn new<T: Scalar>(
+        scores: &Matrix<T>,
+        model: &'a Model<T>,
+        args: &PredictArgs,
+    ) -> lssvm::Result<Self> {
         let outputs = model.outputs();
         let names = outputs.names();
+        let name = |k: u32| names[k as usize].as_str();
         let classes = match outputs {
             Outputs::Values { .. } => None,
-            Outputs::Classes { names } => {
-                let largest = argmax(scores).into_iter();
-                Some(largest.map(|k| names[k as usize].as_str()).collect())
-            }
+            Outputs::Classes { .. } => Some(argmax(scores).into_iter().map(name).collect()),
         };
         let numbers = if args.probabilities {
             Some(("probabilities", model.probabilities_of(scores)))
@@ -77,15 +84,25 @@ impl<'a> Predictions<'a> {
         } else {
             None
         };
+        let intervals = args.coverage.interval;
+        let intervals = intervals.map(|coverage| model.intervals_of(scores, coverage));
+        let sets = args.coverage.sets;
+        let sets = sets.map(|coverage| model.sets_of(scores, coverage));
+        let named_sets = |sets: Vec<Vec<u32>>| {
+            let named = |set: Vec<u32>| set.into_iter().map(name).collect();
+            sets.into_iter().map(named).collect()
+        };
         let named = |(i, name): (usize, &String)| match name.as_str() {
             "" => format!("output{}", i + 1),
             name => name.to_string(),
         };
-        Self {
+        Ok(Self {
             names: names.iter().enumerate().map(named).collect(),
             classes,
             numbers,
-        }
+            intervals: intervals.transpose()?,
+            sets: sets.transpose()?.map(named_sets),
+        })
     }
 
     fn rows(&self) -> usize {
@@ -94,13 +111,18 @@ impl<'a> Predictions<'a> {
     }
 
     fn write(&self, out: &mut dyn Write, json: bool) -> io::Result<()> {
-        match (json, &self.classes, &self.numbers) {
-            (true, _, _) => self.write_json(out),
-            (false, Some(classes), None) => classes
+        if json {
+            return self.write_json(out);
+        }
+        if let Some(sets) = &self.sets {
+            return write_sets(out, sets);
+        }
+        match (&self.classes, &self.numbers, &self.intervals) {
+            (Some(classes), None, _) => classes
                 .iter()
                 .try_for_each(|class| writeln!(out, "{class}")),
             // One value a row needs no header.
-            (false, None, Some((_, values))) if values.cols() == 1 => values
+            (None, Some((_, values)), None) if values.cols() == 1 => values
                 .values()
                 .iter()
                 .try_for_each(|value| writeln!(out, "{value}")),
@@ -111,33 +133,75 @@ impl<'a> Predictions<'a> {
     fn write_table(&self, out: &mut dyn Write) -> io::Result<()> {
         let mut table = csv::Writer::from_writer(out);
         let first = self.classes.iter().map(|_| "predicted".to_string());
-        let header = first.chain(self.names.iter().cloned());
+        let columns = |name: &String| match self.intervals {
+            Some(_) => vec![
+                name.clone(),
+                format!("{name}_lower"),
+                format!("{name}_upper"),
+            ],
+            None => vec![name.clone()],
+        };
+        let header = first.chain(self.names.iter().flat_map(columns));
         table.write_record(header).map_err(plain)?;
         for i in 0..self.rows() {
             let class = self.classes.iter().map(|classes| classes[i].to_string());
-            let numbers = self.numbers.iter().flat_map(|(_, n)| n.row(i));
-            let row = class.chain(numbers.map(f64::to_string));
+            let numbers = self.numbers_of_row(i).into_iter();
+            let row = class.chain(numbers.map(|number| number.to_string()));
             table.write_record(row).map_err(plain)?;
         }
         table.flush()
     }
 
+    /// The numbers of a row of the table, each with its interval.
+    fn numbers_of_row(&self, i: usize) -> Vec<f64> {
+        let numbers = self.numbers.iter().flat_map(|(_, n)| n.row(i));
+        let with_interval = |(j, &number): (usize, &f64)| match &self.intervals {
+            Some(Intervals { lower, upper }) => vec![number, lower.get(i, j), upper.get(i, j)],
+            None => vec![number],
+        };
+        numbers.enumerate().flat_map(with_interval).collect()
+    }
+
     fn write_json(&self, out: &mut dyn Write) -> io::Result<()> {
+        // Ends of intervals that are not finite are null: JSON has no infinity.
+        let by_name = |numbers: &Matrix<f64>, i: usize| {
+            let pairs = self.names.iter().cloned().zip(numbers.row(i));
+            let values = pairs.map(|(name, &value)| (name, value.into()));
+            serde_json::Value::Object(values.collect())
+        };
         for i in 0..self.rows() {
             let mut object = serde_json::Map::new();
             if let Some(classes) = &self.classes {
                 object.insert("predicted".into(), classes[i].into());
             }
+            if let Some(sets) = &self.sets {
+                object.insert("set".into(), sets[i].as_slice().into());
+            }
             if let Some((name, numbers)) = &self.numbers {
-                let pairs = self.names.iter().cloned().zip(numbers.row(i));
-                let values = pairs.map(|(name, &value)| (name, value.into()));
-                object.insert((*name).into(), serde_json::Value::Object(values.collect()));
+                object.insert((*name).into(), by_name(numbers, i));
+            }
+            if let Some(Intervals { lower, upper }) = &self.intervals {
+                object.insert("lower".into(), by_name(lower, i));
+                object.insert("upper".into(), by_name(upper, i));
             }
             serde_json::to_writer(&mut *out, &object)?;
             writeln!(out)?;
         }
         Ok(())
     }
+}
+
+/// The classes of each row on a line, as CSV has them: names may have spaces and commas.
+/// An empty set is an empty line, which csv's own writer cannot write.
+fn write_sets(out: &mut dyn Write, sets: &[Vec<&str>]) -> io::Result<()> {
+    let field = |name: &&str| match name.is_empty() || name.contains([',', '"', '\n', '\r']) {
+        true => format!("\"{}\"", name.replace('"', "\"\"")),
+        false => name.to_string(),
+    };
+    sets.iter().try_for_each(|set| {
+        let fields: Vec<String> = set.iter().map(field).collect();
+        writeln!(out, "{}", fields.join(","))
+    })
 }
 
 /// What the system said: csv's own conversion hides that a pipe was closed.

@@ -190,8 +190,9 @@ class _BaseLSSVM(BaseEstimator):
         )
         self._model = None
         self._coefficients, self._bias = coefficients, bias
-        # The report does not outlast a pickle, and probabilities must.
+        # The report does not outlast a pickle, and probabilities, intervals and sets must.
         self._scaling = json.loads(self._report.json()).get("scaling")
+        self._conformal = self._report.conformal
         self.support_ = rows
         self._take_over(coefficients, bias)
 
@@ -301,6 +302,19 @@ class _BaseLSSVM(BaseEstimator):
         else:
             omega = _dense(X[:, self.support_])
         return omega @ self._coefficients + self._bias
+
+    def _thresholds(self, coverage: float) -> np.ndarray:
+        """How far off the truth may be: for each output, or for all classes."""
+        check_is_fitted(self)
+        coverage = _number("coverage", coverage)
+        if self._model is not None:
+            return np.array(self._model.thresholds(coverage))
+        if getattr(self, "_conformal", None) is None:
+            raise ValueError(
+                "this model does not know how far off it is on rows that it did not learn from, "
+                "so that it has no intervals and no sets; fit it with leave_one_out=True"
+            )
+        return np.array(_lssvm.thresholds(self._conformal, coverage))
 
     @property
     def support_vectors_(self) -> np.ndarray:

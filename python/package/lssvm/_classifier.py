@@ -58,8 +58,8 @@ default="rbf"
         Runs of a block method with different seeds that are averaged.
     leave_one_out : bool, default=False
         Also compute what each training row would have been told by a model that never
-        saw it, without training one; takes ``method="exact"``. For a classifier it makes
-        ``predict_proba`` calibrated.
+        saw it, without training one; takes ``method="exact"``. It makes ``predict_proba``
+        calibrated, and ``predict_set`` possible.
     memory : str or int, default=None
         Most memory the process may use: "8G", or a number of bytes. By default three
         quarters of what is free.
@@ -312,6 +312,31 @@ default="rbf"
         if self._scaling is not None:
             scores = self._scaling["slope"] * scores + np.array(self._scaling["offsets"])
         return _lssvm.softmax(scores)
+
+    def predict_set(self, X: Any, coverage: float = 0.9) -> np.ndarray:
+        """Sets of classes that hold the true one as often as asked.
+
+        Conformal prediction on rows that the model did not learn from: needs
+        ``leave_one_out`` or ``early_stopping``. A class is in the set of a row if its
+        probability is at least a threshold, which the true classes of a share
+        ``coverage`` of those rows reach. A row unlike all classes may get an empty set;
+        too few rows to promise this coverage give sets of all classes.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows; with a precomputed kernel, their kernel values with the training rows.
+        coverage : float, default=0.9
+            The share of rows like the training rows whose true class shall be in their
+            set; between 0 and 1.
+
+        Returns
+        -------
+        sets : ndarray of bool, of shape (n_samples, n_classes)
+            Whether the class of ``classes_`` is in the set.
+        """
+        largest = self._thresholds(coverage)[0]
+        return 1 - self.predict_proba(X) <= largest
 
 
 def _kind(classes: np.ndarray) -> str:

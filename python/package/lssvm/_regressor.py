@@ -54,8 +54,8 @@ default="rbf"
         Runs of a block method with different seeds that are averaged.
     leave_one_out : bool, default=False
         Also compute what each training row would have been told by a model that never
-        saw it, without training one; takes ``method="exact"``. For a classifier it makes
-        ``predict_proba`` calibrated.
+        saw it, without training one; takes ``method="exact"``. It makes
+        ``predict_interval`` possible.
     memory : str or int, default=None
         Most memory the process may use: "8G", or a number of bytes.
     precision : {"auto", "f32", "f64"}, default="auto"
@@ -162,6 +162,35 @@ default="rbf"
         """
         scores = self._scores(X)
         return scores[:, 0] if self._one_column else scores
+
+    def predict_interval(
+        self, X: Any, coverage: float = 0.9
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Intervals that hold the true values as often as asked.
+
+        Conformal prediction on rows that the model did not learn from: needs
+        ``leave_one_out`` or ``early_stopping``. Its ends are the predicted value less and
+        plus an absolute error that a share ``coverage`` of those rows does not exceed; of
+        several outputs each for itself. Too few rows to promise this coverage give
+        infinite intervals.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows; with a precomputed kernel, their kernel values with the training rows.
+        coverage : float, default=0.9
+            The share of rows like the training rows whose true value shall be in its
+            interval; between 0 and 1.
+
+        Returns
+        -------
+        lower, upper : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            The ends of the intervals.
+        """
+        margins = self._thresholds(coverage)
+        values = self._scores(X).astype(np.float64)
+        lower, upper = values - margins, values + margins
+        return (lower[:, 0], upper[:, 0]) if self._one_column else (lower, upper)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

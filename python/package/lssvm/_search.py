@@ -306,6 +306,48 @@ class LSSVMSearchCV(MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_.predict_proba(X)
 
+    @available_if(_chosen_has("predict_set"))
+    def predict_set(self, X: Any, coverage: float = 0.9) -> np.ndarray:
+        """Sets of classes by the best estimator.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+        coverage : float, default=0.9
+            The share of rows whose true class shall be in their set.
+
+        Returns
+        -------
+        sets : ndarray of bool, of shape (n_samples, n_classes)
+            As :meth:`LSSVMClassifier.predict_set`.
+        """
+        check_is_fitted(self, "best_estimator_")
+        return self.best_estimator_.predict_set(X, coverage)
+
+    @available_if(_chosen_has("predict_interval"))
+    def predict_interval(
+        self, X: Any, coverage: float = 0.9
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Intervals of values by the best estimator.
+
+        Needs an ``estimator`` with ``leave_one_out=True``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+        coverage : float, default=0.9
+            The share of rows whose true value shall be in its interval.
+
+        Returns
+        -------
+        lower, upper : ndarray
+            As :meth:`LSSVMRegressor.predict_interval`.
+        """
+        check_is_fitted(self, "best_estimator_")
+        return self.best_estimator_.predict_interval(X, coverage)
+
     def score(self, X: Any, y: Any) -> float:
         """Accuracy, or R², of the best estimator.
 

@@ -131,6 +131,7 @@ pub fn report(iterations: usize, test: Option<Evaluation>, task: Task) -> Report
     Report {
         leave_one_out: None,
         scaling: None,
+        conformal: None,
         support: Vec::new(),
         validation: test.clone(),
         test,

@@ -9,7 +9,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::interval::Z;
+use super::interval::wilson;
 use crate::{Error, Result};
 
 /// How often each class was predicted for rows of each class.
@@ -137,21 +137,9 @@ impl Confusion {
     }
 
     /// Wilson's 95 % confidence interval of the error rate: lower and upper
-    /// end, as fractions. Unlike rate ± 2 standard errors it holds for few rows
-    /// and for no errors at all.
+    /// end, as fractions.
     pub fn error_interval(&self) -> (f64, f64) {
-        let n = self.n_samples() as f64;
-        if n == 0.0 {
-            return (0.0, 1.0);
-        }
-        let rate = self.error_rate();
-        let shrink = 1.0 + Z * Z / n;
-        let middle = (rate + Z * Z / (2.0 * n)) / shrink;
-        let half = Z / shrink * (rate * (1.0 - rate) / n + Z * Z / (4.0 * n * n)).sqrt();
-        // At no errors, or only errors, the ends are 0 and 1 but for rounding.
-        let lower = if rate == 0.0 { 0.0 } else { middle - half };
-        let upper = if rate == 1.0 { 1.0 } else { middle + half };
-        (lower, upper)
+        wilson(self.n_errors(), self.n_samples())
     }
 
     /// Precision, recall, F1 and support of each class.
@@ -207,6 +195,7 @@ fn ratio(a: u64, b: u64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::interval::Z;
     use super::*;
 
     fn names(n: usize) -> Vec<String> {

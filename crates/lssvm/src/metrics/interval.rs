@@ -1,4 +1,4 @@
-//! A 95 % confidence interval of the RMSE.
+//! 95 % confidence intervals: Wilson's of a share, and one of the RMSE.
 //!
 //! The mean squared error of an output is a mean over rows, so it has the standard
 //! error of one; the delta method carries that through the root and the mean over
@@ -20,6 +20,22 @@ use crate::linalg::{MatRef, Scalar};
 
 /// The 97.5 % quantile of the normal distribution, for 95 % intervals.
 pub(super) const Z: f64 = 1.959_963_984_540_054;
+
+/// Wilson's interval of a share of `count` of `n`: lower and upper end. Unlike share ± 2
+/// standard errors it holds for few rows, and for none or all of them.
+pub(super) fn wilson(count: u64, n: u64) -> (f64, f64) {
+    if n == 0 {
+        return (0.0, 1.0);
+    }
+    let (share, n) = (count as f64 / n as f64, n as f64);
+    let shrink = 1.0 + Z * Z / n;
+    let middle = (share + Z * Z / (2.0 * n)) / shrink;
+    let half = Z / shrink * (share * (1.0 - share) / n + Z * Z / (4.0 * n * n)).sqrt();
+    // At none, or all, the ends are 0 and 1 but for rounding.
+    let lower = if share == 0.0 { 0.0 } else { middle - half };
+    let upper = if share == 1.0 { 1.0 } else { middle + half };
+    (lower, upper)
+}
 
 /// Lower and upper end; none if there is one row, which says nothing about others,
 /// or if an error is not finite. `rmse` holds that of each output.

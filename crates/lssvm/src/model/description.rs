@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::Scaling;
+use super::{Conformal, Scaling};
 use crate::kernel::Kernel;
 use crate::preprocess::Pipeline;
 use crate::{Error, Result};
@@ -28,6 +28,10 @@ pub struct Description {
     /// How the scores of classes become probabilities; none: by their bare softmax.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scaling: Option<Scaling>,
+    /// How far off it is on rows that it did not learn from; none: that is not known, as in
+    /// files of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conformal: Option<Conformal>,
     /// What a caller wants to find again; means nothing here.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub notes: BTreeMap<String, String>,
@@ -109,6 +113,9 @@ impl Description {
         self.check_input()?;
         if let Some(scaling) = &self.scaling {
             scaling.check(n_outputs)?;
+        }
+        if let Some(conformal) = &self.conformal {
+            conformal.check(&self.outputs)?;
         }
         self.check_kernel()
     }

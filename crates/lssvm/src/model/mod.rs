@@ -14,6 +14,9 @@
 //! |---|---|
 //! | `description.rs` | what is not a tensor: kernel, preprocessing, names, how it was trained |
 //! | `predict.rs` | scores of raw rows in batches, classes, probabilities |
+//! | `scaling.rs` | how scores become probabilities |
+//! | `conformal.rs` | intervals and sets of classes that hold the truth as often as asked |
+//! | `explain.rs` | what each training row adds to a score |
 //! | `format.rs` | the file format and its checksum |
 //! | `save.rs` | writing a file all or nothing |
 //! | `load.rs` | mapping a file and refusing bad ones |
@@ -39,6 +42,7 @@
 //!         config: serde_json::json!({ "c": 1.0 }),
 //!         summary: serde_json::Value::Null,
 //!         scaling: None,
+//!         conformal: None,
 //!         notes: Default::default(),
 //!     },
 //! })?;
@@ -50,6 +54,7 @@
 //! # Ok::<(), lssvm::Error>(())
 //! ```
 
+mod conformal;
 mod description;
 mod explain;
 mod format;
@@ -60,6 +65,7 @@ mod scaling;
 #[cfg(test)]
 mod tests;
 
+pub use conformal::{Conformal, HeldOut, Intervals};
 pub use description::{Description, Input, Outputs};
 pub use explain::{Contribution, Explanation};
 pub use predict::{argmax, softmax};

@@ -43,6 +43,7 @@ fn parts<T: Scalar>([p, m, k]: [usize; 3], kernel: Kernel, preprocess: &str) -> 
             config: json!({ "c": 1e4, "seed": 7 }),
             summary: json!({ "residual": 1.5e-3, "stopped": "max_iterations" }),
             scaling: None,
+            conformal: None,
             notes: Default::default(),
         },
     }

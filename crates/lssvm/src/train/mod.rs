@@ -28,7 +28,10 @@ use crate::data::{Dataset, Labels};
 use crate::kernel::KernelName;
 use crate::linalg::{Matrix, Scalar};
 use crate::memory;
-use crate::model::{Description, Model, ModelParts, Outputs, Scaling, argmax, used_rows};
+use crate::model::{
+    Conformal, Description, HeldOut, Model, ModelParts, Outputs, Scaling, argmax, softmax,
+    used_rows,
+};
 use crate::preprocess::PipelineSpec;
 use crate::solve::{self, Followed, Iteration, Method, Observer, Solution, Truth};
 use crate::system::Bordered;
@@ -208,18 +211,44 @@ fn solve_ready<T: Scalar>(
         None => None,
     };
     report.scaling = scaling(&report)?;
+    report.conformal = conformal(&report)?;
     report.peak_memory_bytes = memory::peak();
     Ok((solution, report, ready))
 }
 
-/// How scores become probabilities, from rows that were not learned from: each training
-/// row by a model that never saw it, or validation rows.
+/// Rows that were not learned from: each training row by a model that never saw it, or
+/// validation rows.
+fn held_out(report: &Report) -> Option<(HeldOut, &Evaluation)> {
+    let left_out = report.leave_one_out.as_ref();
+    let left_out = left_out.map(|rows| (HeldOut::LeaveOneOut, rows));
+    let validation = report.validation.as_ref();
+    left_out.or(validation.map(|rows| (HeldOut::Validation, rows)))
+}
+
+/// How scores become probabilities.
 fn scaling(report: &Report) -> Result<Option<Scaling>> {
-    let rows = report.leave_one_out.as_ref().or(report.validation.as_ref());
-    match rows.map(|rows| (rows, &rows.truth)) {
+    match held_out(report).map(|(_, rows)| (rows, &rows.truth)) {
         Some((rows, Truth::Classes(codes))) => Scaling::fit(&rows.scores, codes).map(Some),
         _ => Ok(None),
     }
+}
+
+/// How far off the model is.
+fn conformal(report: &Report) -> Result<Option<Conformal>> {
+    let Some((from, rows)) = held_out(report) else {
+        return Ok(None);
+    };
+    let conformal = match &rows.truth {
+        Truth::Values(values) => Conformal::of_values(from, &rows.scores, values),
+        Truth::Classes(codes) => {
+            let probabilities = match &report.scaling {
+                Some(scaling) => scaling.probabilities(&rows.scores),
+                None => softmax(&rows.scores),
+            };
+            Conformal::of_classes(from, &probabilities, codes)
+        }
+    };
+    conformal.map(Some)
 }
 
 fn solve_one<T: Scalar>(ready: Ready<T>, watcher: &mut dyn Watcher) -> Result<(Model<T>, Report)> {
@@ -251,6 +280,7 @@ fn solve_one<T: Scalar>(ready: Ready<T>, watcher: &mut dyn Watcher) -> Result<(M
             config: serde_json::to_value(&report.config).unwrap_or_default(),
             summary: report.summary(),
             scaling: report.scaling.clone(),
+            conformal: report.conformal.clone(),
             notes: Default::default(),
         },
     })?;

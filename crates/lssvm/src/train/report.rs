@@ -6,7 +6,7 @@ use super::Effective;
 use super::prepare::Ready;
 use crate::linalg::{Matrix, Scalar};
 use crate::metrics::{ClassScores, Confusion, RegressionScores};
-use crate::model::{Model, Scaling, argmax};
+use crate::model::{Conformal, Model, Scaling, argmax};
 use crate::solve::{Iteration, PhaseReport, Solution, Stopped, Truth};
 use crate::system::{Certificate, Format};
 use crate::{Error, Result};
@@ -160,6 +160,9 @@ pub struct Report {
     /// How scores become probabilities, if there were rows to find out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scaling: Option<Scaling>,
+    /// How far off the model is on such rows; it is in the model.
+    #[serde(skip)]
+    pub conformal: Option<Conformal>,
     /// Wall time of the training, preprocessing and following included; 0 if that is
     /// not known.
     pub seconds: f64,
@@ -261,6 +264,7 @@ impl Report {
             validation: None,
             leave_one_out: None,
             scaling: model.scaling().cloned(),
+            conformal: model.conformal().cloned(),
             seconds: 0.0,
             iterations: told.iterations,
             best_iteration: told.best_iteration,
@@ -326,6 +330,7 @@ impl Report {
             validation: None,
             leave_one_out: None,
             scaling: None,
+            conformal: None,
             seconds: solution.seconds,
             iterations: solution.iterations,
             best_iteration: solution.best_iteration,

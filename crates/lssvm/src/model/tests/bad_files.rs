@@ -135,9 +135,10 @@ fn each_bad_file_has_its_own_message() {
 
 #[test]
 fn files_made_by_others_are_checked_beyond_the_checksum() {
+    type Change = fn(&mut Value);
     let bench = Bench::new();
     // The checksum that such a file ought to have, as if its maker knew how.
-    let refuses = |model: &Model<f32>, change: fn(&mut Value), expected: &str| {
+    let refuses = |model: &Model<f32>, change: &dyn Fn(&mut Value), expected: &str| {
         let tensors = format::tensors(
             &model.bias,
             model.classes.as_ref().map(Matrix::values),
@@ -164,48 +165,71 @@ fn files_made_by_others_are_checked_beyond_the_checksum() {
         }
     };
     let unfit = "has parts that do not fit together (";
-    refuses(&bench.model, |_| {}, "");
+    refuses(&bench.model, &|_| {}, "");
     let mut of_classes = bench.model.clone();
     of_classes.classes = Some(Matrix::from_rows(&[[0.0, 1.0, 1.0]]));
-    refuses(&of_classes, |_| {}, "");
+    refuses(&of_classes, &|_| {}, "");
     of_classes.classes = Some(Matrix::from_rows(&[[0.0, 1.0, -1.0]]));
-    refuses(&of_classes, |_| {}, unfit);
+    refuses(&of_classes, &|_| {}, unfit);
     refuses(
         &bench.model,
-        |d| d["precision"] = "f64".into(),
+        &|d| d["precision"] = "f64".into(),
         "another precision",
     );
     refuses(
         &bench.model,
-        |d| d["kernel"] = Value::Null,
+        &|d| d["kernel"] = Value::Null,
         "is not understood",
     );
     refuses(
         &bench.model,
-        |d| d["pipeline"]["n_features_in"] = 3.into(),
+        &|d| d["pipeline"]["n_features_in"] = 3.into(),
         "is not understood",
     );
     refuses(
         &bench.model,
-        |d| d["outputs"]["names"] = json!(["one"]),
+        &|d| d["outputs"]["names"] = json!(["one"]),
         unfit,
     );
-    refuses(&bench.model, |d| d["input"]["n_features"] = 3.into(), unfit);
+    refuses(
+        &bench.model,
+        &|d| d["input"]["n_features"] = 3.into(),
+        unfit,
+    );
+    let mut model = bench.model.clone();
+    let p = Matrix::from_rows(&[[0.75, 0.25], [0.5, 0.5]]);
+    model.description.conformal =
+        Some(Conformal::of_classes(HeldOut::LeaveOneOut, &p, &[0, 1]).unwrap());
+    refuses(&model, &|_| {}, "");
+    let changes: [(Change, &str); 9] = [
+        (|c| c["rows"] = 3.into(), unfit),
+        (|c| c["rows"] = json!(u64::MAX), unfit),
+        (|c| c["ranks"] = json!([2, 1]), unfit),
+        (|c| c["ranks"] = json!([]), unfit),
+        (|c| c["misfits"] = json!([]), unfit),
+        (|c| c["misfits"] = json!([[0.5, 0.25]]), unfit),
+        (|c| c["misfits"] = json!([[-0.5, 0.25]]), unfit),
+        (|c| c["misfits"] = json!([[0.5, null]]), "is not understood"),
+        (|c| c["from"] = "hearsay".into(), "is not understood"),
+    ];
+    for (change, expected) in changes {
+        refuses(&model, &|d| change(&mut d["conformal"]), expected);
+    }
     let mut model = bench.model.clone();
     model.weights = wave(2, 2, 0).cast();
-    refuses(&model, |_| {}, unfit);
+    refuses(&model, &|_| {}, unfit);
     let mut model = bench.model.clone();
     model.bias.push(0.0);
-    refuses(&model, |_| {}, unfit);
+    refuses(&model, &|_| {}, unfit);
     let mut model = bench.model.clone();
     model.support = Samples::new(wave(3, 5, 0).cast(), &RBF);
-    refuses(&model, |_| {}, unfit);
+    refuses(&model, &|_| {}, unfit);
     let mut model = bench.model.clone();
     (model.support, model.weights) = (model.support.select(&[]), Matrix::zeros(0, 2));
-    refuses(&model, |_| {}, unfit);
+    refuses(&model, &|_| {}, unfit);
     let mut model = bench.model.clone();
     model.bias[1] = f32::NAN;
-    refuses(&model, |_| {}, "holds numbers that are not finite");
+    refuses(&model, &|_| {}, "holds numbers that are not finite");
 }
 
 #[test]

@@ -120,6 +120,10 @@ fn any_parts() -> impl Strategy<Value = ModelParts<f64>> {
                 move |((x, weights, bias), (names, feature_names, label_names), c, index_base)| {
                     let spec: PipelineSpec = preprocess.parse().unwrap();
                     let (pipeline, x) = spec.fit(x, None).unwrap();
+                    let misfits = wave(1 + p * 400, if classes { 1 } else { k }, 9);
+                    let zeros = Matrix::zeros(misfits.rows(), misfits.cols());
+                    let conformal =
+                        Conformal::of_values(HeldOut::LeaveOneOut, &zeros, &misfits).ok();
                     let outputs = match classes {
                         true => Outputs::Classes { names },
                         false => Outputs::Values { names },
@@ -136,6 +140,7 @@ fn any_parts() -> impl Strategy<Value = ModelParts<f64>> {
                             outputs,
                             summary: json!([label_names, null, u64::MAX]),
                             scaling: None,
+                            conformal,
                             notes: [("from".to_string(), "a test".to_string())].into(),
                             input: Input {
                                 n_features: m,
@@ -310,4 +315,24 @@ fn inputs_of_earlier_versions_are_understood() {
         ..Input::default()
     };
     assert_eq!(serde_json::from_value::<Input>(old).unwrap(), expected);
+}
+
+#[test]
+fn models_of_earlier_versions_have_no_intervals_and_say_what_to_do() {
+    let model = model::<f64>([5, 3, 2], RBF, "none");
+    let mut old = serde_json::to_value(model.description()).unwrap();
+    assert!(old.get("conformal").is_none() && old.get("scaling").is_none());
+    let description: Description = serde_json::from_value(old.take()).unwrap();
+    assert_eq!(description.conformal, None);
+    let loaded = saved_and_loaded(&model);
+    let x = wave(2, 3, 0);
+    let remedy = "train it with --loo";
+    assert!(message(loaded.predict_sets(x.clone(), 0.9)).contains(remedy));
+    let mut parts = parts::<f64>([5, 3, 2], RBF, "none");
+    parts.description.outputs = Outputs::Values { names: names(2) };
+    let values = Model::new(parts).unwrap();
+    assert!(message(values.predict_intervals(x.clone(), 0.9)).contains(remedy));
+    // And each kind of model has its own.
+    assert!(message(values.predict_sets(x.clone(), 0.9)).contains("ask it for intervals"));
+    assert!(message(loaded.predict_intervals(x, 0.9)).contains("ask it for sets"));
 }
