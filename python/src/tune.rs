@@ -37,6 +37,9 @@ pub fn tune(
         seconds,
         rows,
         one_standard_error,
+        exhaustive: false,
+        // It is fitted to all rows anyway.
+        confirm: false,
     };
     let weights = weights.map(|w| w.as_array().to_vec());
     let labels = target.labels()?;

@@ -30,9 +30,8 @@ Examples:
 
 const PATH_EXAMPLES: &str = "\
 Examples:
-  lssvm path data.csv                                 errors for 50 values of c
-  lssvm path data.csv --kernel poly --degree 3 --from 0.01 --to 100 --report path.html
-  lssvm path data.csv --one-standard-error --model m.lssvm     choose c, and train with it";
+  lssvm path flowers.csv --label species --report path.html
+  lssvm path flowers.csv --label species --one-standard-error --model flowers.lssvm";
 
 const TUNE_EXAMPLES: &str = "\
 Examples:
@@ -309,6 +308,9 @@ pub struct TuneArgs {
     /// Most rows of the last round [default: 15000, or as many as fit in memory]
     #[arg(long, value_name = "N")]
     pub rows: Option<usize>,
+    /// Try every setting on the rows of the last round, not only the better ones
+    #[arg(long)]
+    pub exhaustive: bool,
     /// A TOML file with lists to search: preprocess, kernels, gamma (multiples of scale), degree, c
     /// [default: what is worth trying for images or tables]
     #[arg(long, value_name = "FILE")]

@@ -95,9 +95,10 @@ fn summarise(found: &CPath, chosen: f64, simplest: bool) {
         fact(
             "accuracy",
             format!(
-                "residuals up to {:.0e}; the diagonal that leave-one-out needs is off by {:.1} % or less",
+                "residuals up to {:.0e}; the diagonal that leave-one-out needs is off by up to {:.1} %; {}",
                 worst(|p| p.residual),
-                100.0 * worst(|p| p.diagonal_error)
+                100.0 * worst(|p| p.diagonal_error),
+                found.points[0].precision
             ),
         );
     }

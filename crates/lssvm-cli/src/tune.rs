@@ -10,7 +10,7 @@ use lssvm::memory;
 use lssvm::model;
 use lssvm::solve::Flow;
 use lssvm::train::Config;
-use lssvm::tune::{Outcome, Space, Trial, TuneLimits, TuneWatcher, tune};
+use lssvm::tune::{Confirmation, Outcome, Space, Trial, TuneLimits, TuneWatcher, tune};
 use lssvm_report::{Axis, Block, Page, Plot, Scale, Section, Series, Table};
 
 use crate::args::TuneArgs;
@@ -62,6 +62,8 @@ pub fn run(args: &TuneArgs) -> anyhow::Result<()> {
         seconds: args.time,
         rows: args.rows,
         one_standard_error: args.one_standard_error,
+        exhaustive: args.exhaustive,
+        confirm: true,
     };
     let space = space.unwrap_or_else(|| Space::for_rows(image));
     progress::catch_interrupts();
@@ -121,6 +123,17 @@ fn summarise(outcome: &Outcome) {
         );
     }
     fact("chosen", words(&best.config));
+    if let Some(confirmed) = &outcome.confirmed {
+        fact("confirmed", confirmation(confirmed));
+    }
+}
+
+/// How the chosen one does on rows that nothing was learned from.
+fn confirmation(confirmed: &Confirmation) -> String {
+    format!(
+        "{:.4} ± {:.4} on {} rows, by a model of {} others",
+        confirmed.error, confirmed.standard_error, confirmed.held_out, confirmed.rows
+    )
 }
 
 /// Trials on so many rows, the best first.
@@ -167,6 +180,9 @@ fn page(outcome: &Outcome, data: &str) -> Page {
     page.fact("settings tried", outcome.candidates);
     page.fact("trials", outcome.trials.len());
     page.fact("time", format!("{:.1} s", outcome.seconds));
+    if let Some(confirmed) = &outcome.confirmed {
+        page.fact("confirmed", confirmation(confirmed));
+    }
     for &rows in outcome.rungs.iter().rev() {
         let trials = ranking(outcome, rows);
         if trials.is_empty() {

@@ -24,6 +24,7 @@ fn every_command_is_listed() {
     let expected = [
         "train",
         "plan",
+        "path",
         "tune",
         "predict",
         "evaluate",
@@ -39,7 +40,7 @@ fn every_command_is_listed() {
 #[test]
 fn help_ends_with_examples_that_are_understood() {
     let folder = Folder::with_flowers();
-    for command in ["train", "tune", "predict", "reproduce"] {
+    for command in ["train", "path", "tune", "predict", "reproduce"] {
         let help = folder.run(&format!("{command} --help")).stdout;
         let (_, examples) = help.split_once("Examples:\n").unwrap();
         let lines: Vec<&str> = examples.lines().map(str::trim).collect();

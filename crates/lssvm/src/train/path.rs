@@ -128,6 +128,7 @@ fn choose(points: &[PathPoint]) -> (f64, f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::linalg::Precision;
 
     #[test]
     fn values_go_from_one_end_to_the_other() {
@@ -156,6 +157,7 @@ mod tests {
             validation_error: None,
             residual: 0.0,
             diagonal_error: 0.0,
+            precision: Precision::F64,
         };
         let points = [
             point(0.1, 9.0),

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use super::memory_plan::BASE_BYTES;
 use super::prepare::{Prepared, Transformed, truth_of};
 use super::{Config, Data, Effective, Evaluation, in_pool};
-use crate::kernel::{Relation, Samples};
-use crate::linalg::{Matrix, Scalar};
-use crate::solve::path::Path;
-use crate::solve::{OpenBlock, Phase, Phases, Truth, Work};
+use crate::kernel::{FillBlock, Kernel, Relation, Samples};
+use crate::linalg::{Matrix, Precision, Scalar};
+use crate::solve::path::{Path, Point};
+use crate::solve::{OpenBlock, Phase, Phases, Work};
 use crate::system::{Cross, Format, Products, Store, System};
 use crate::{Error, Result};
 
@@ -29,12 +29,19 @@ pub struct PathPoint {
     /// Root mean square of the relative error of the diagonal that the leave-one-out scores
     /// are made with; 0 if they are exact.
     pub diagonal_error: f64,
+    /// The numbers it was computed with: wider than asked for where rounding would show.
+    pub precision: Precision,
 }
+
+/// Rounding of the factor, in units of λ, above which it is computed in `f64`.
+const LARGEST_NOISE: f64 = 0.1;
+
+/// Rows that tell how much the rows are alike.
+const SAMPLED: usize = 200;
 
 /// Rows that are ready for any kernel.
 pub(crate) struct Study<T: Scalar> {
     rows: Transformed<T>,
-    truth: Truth,
     /// What kernels are functions of, as far as it was needed.
     products: Vec<Arc<Products<T>>>,
     pub(crate) phases: Phases,
@@ -46,7 +53,6 @@ impl<T: Scalar> Study<T> {
     pub(crate) fn new(data: Data<T>, config: &Config) -> Result<Self> {
         let rows = Prepared::new(data, config)?.transformed()?;
         Ok(Self {
-            truth: truth_of(&rows.targets, &rows.outputs),
             rows,
             products: Vec::new(),
             phases: Phases::default(),
@@ -92,62 +98,58 @@ impl<T: Scalar> Study<T> {
         share: bool,
         progress: &mut (dyn FnMut(f64) -> bool + Send),
     ) -> Result<Vec<PathPoint>> {
-        let rows = &self.rows;
         let kernel = config.kernel_spec();
-        let kernel = kernel.resolve(&rows.x, rows.weights.as_deref())?;
+        let weights = self.rows.weights.as_deref();
+        let kernel = kernel.resolve(&self.rows.x, weights)?;
         if !kernel.is_positive() && !self.is_exact() {
             return Err(Error::Numeric(
                 "a path over c needs a kernel that is positive, or few rows".into(),
             ));
         }
-        let targets = rows.targets.clone();
-        let mut system = System::new(rows.x.clone(), targets, kernel, config.c)?;
-        if let Some(weights) = &rows.weights {
-            system = system.with_weights(weights)?;
+        if self.needs_doubles(config, &kernel) {
+            return judge(&self.system::<f64>(kernel, config)?, &self.rows, |system| {
+                points(system, config, cs, &mut self.phases, progress)
+            });
         }
+        let mut system = self.system::<T>(kernel, config)?;
         if share && !self.is_exact() {
             let products = self.products_for(kernel.relation(), system.samples(), progress)?;
             system.use_products(products);
         }
-        let mut work = Work {
-            system: &system,
-            block: &mut OpenBlock::new(system.n()),
-            phases: &mut self.phases,
-            progress: &mut *progress,
-        };
-        let path = Path::new(&mut work, config.c, config.seed)?;
-        let points = path.points(cs)?;
-        let names = self.rows.outputs.names();
-        let mut found = Vec::with_capacity(points.len());
-        for point in &points {
-            let loo = Evaluation::new(&point.leave_one_out, &self.truth, names)?;
-            let (error, standard_error) = loo.error();
-            found.push(PathPoint {
-                c: point.c,
-                error,
-                standard_error,
-                validation_error: None,
-                residual: point.residual,
-                diagonal_error: point.diagonal_error,
-            });
+        judge(&system, &self.rows, |system| {
+            points(system, config, cs, &mut self.phases, progress)
+        })
+    }
+
+    fn system<U: Scalar>(&self, kernel: Kernel, config: &Effective) -> Result<System<U>> {
+        let rows = &self.rows;
+        let system = System::new(rows.x.cast(), rows.targets.cast(), kernel, config.c)?;
+        match &rows.weights {
+            Some(weights) => system.with_weights(weights),
+            None => Ok(system),
         }
-        if let Some((x, truth)) = &self.rows.validation {
-            let cross = Cross::recomputed(Samples::new(x.clone(), &kernel));
-            // The weights of all c beside each other: one pass over the kernel.
-            let k = system.outputs();
-            let all = Matrix::from_fn(system.n(), k * points.len(), |i, column| {
-                points[column / k].weights.rows.get(i, column % k)
-            });
-            let scores = cross.product(&kernel, system.samples(), &all);
-            for (at, (point, found)) in points.iter().zip(&mut found).enumerate() {
-                let own = Matrix::from_fn(scores.rows(), k, |i, column| {
-                    scores.get(i, at * k + column) + point.weights.bias[column]
-                });
-                let error = Evaluation::new(&own, truth, names)?.error().0;
-                found.validation_error = Some(error);
-            }
+    }
+
+    /// Whether rounding of the factor in `f32` would be as large as λ: with many rows that
+    /// are much alike, and a large c. A factor in `f64` must fit in memory, too.
+    fn needs_doubles(&self, config: &Effective, kernel: &Kernel) -> bool {
+        if T::PRECISION == Precision::F64 || self.is_exact() {
+            return false;
         }
-        Ok(found)
+        let n = self.rows.x.rows();
+        let step = n.div_ceil(SAMPLED);
+        let few: Vec<usize> = (0..n).step_by(step).collect();
+        let samples = Samples::new(self.rows.x.select_rows(&few), kernel);
+        let mut omega = Matrix::<T>::zeros(few.len(), few.len());
+        kernel.fill(omega.view_mut(), samples.view(), samples.view());
+        let diagonal = (0..few.len()).map(|i| omega.get(i, i).to_f64());
+        let (sum, squares) = diagonal.fold((0.0, 0.0), |(s, q), v| (s + v, q + v * v));
+        let (mean, count) = (sum / few.len() as f64, few.len() as f64);
+        let others = omega.frobenius_norm().powi(2) - squares;
+        let alike = others / (count * (count - 1.0) * mean * mean);
+        // Sums of n products of this size in each value, and n of those in each direction.
+        let noise = n as f64 * T::EPSILON * config.c * mean * alike;
+        noise > LARGEST_NOISE && self.bytes::<f64>(false) <= config.budget.0
     }
 
     /// Inner products or distances of the rows, computed at the first call.
@@ -173,16 +175,22 @@ impl<T: Scalar> Study<T> {
         Ok(products)
     }
 
-    fn check_memory(&self, config: &Effective, share: bool) -> Result<()> {
+    /// What a path takes.
+    fn bytes<U: Scalar>(&self, share: bool) -> u64 {
         let (n, m) = (self.rows.x.rows(), self.rows.x.cols());
         let k = self.rows.targets.cols();
-        let value = size_of::<T>() as u64;
+        let value = size_of::<U>() as u64;
         let others = self.rows.validation.as_ref().map_or(0, |(x, _)| x.rows());
         let data = value * (2 * n as u64 + 2 * others as u64) * (m as u64 + k as u64);
-        let factor = Store::<T>::bytes(n, Format::Full);
+        let factor = Store::<U>::bytes(n, Format::Full);
         let matrices = if share { 2 * factor } else { factor };
-        let needed = BASE_BYTES + data + matrices + Path::<T>::bytes(n, k);
+        BASE_BYTES + data + matrices + Path::<U>::bytes(n, k)
+    }
+
+    fn check_memory(&self, config: &Effective, share: bool) -> Result<()> {
+        let needed = self.bytes::<T>(share);
         if needed > config.budget.0 {
+            let (n, m) = (self.rows.x.rows(), self.rows.x.cols());
             return Err(Error::Memory {
                 what: format!("a path over c on {n} rows of {m} features"),
                 needed,
@@ -192,4 +200,62 @@ impl<T: Scalar> Study<T> {
         }
         Ok(())
     }
+}
+
+fn points<U: Scalar>(
+    system: &System<U>,
+    config: &Effective,
+    cs: &[f64],
+    phases: &mut Phases,
+    progress: &mut (dyn FnMut(f64) -> bool + Send),
+) -> Result<Vec<Point<U>>> {
+    let mut work = Work {
+        system,
+        block: &mut OpenBlock::new(system.n()),
+        phases,
+        progress,
+    };
+    Path::new(&mut work, config.c, config.seed)?.points(cs)
+}
+
+/// Solutions, and how well they do.
+fn judge<T: Scalar, U: Scalar>(
+    system: &System<U>,
+    rows: &Transformed<T>,
+    solve: impl FnOnce(&System<U>) -> Result<Vec<Point<U>>>,
+) -> Result<Vec<PathPoint>> {
+    let points = solve(system)?;
+    let names = rows.outputs.names();
+    let truth = truth_of(&rows.targets, &rows.outputs);
+    let mut found = Vec::with_capacity(points.len());
+    for point in &points {
+        let loo = Evaluation::new(&point.leave_one_out, &truth, names)?;
+        let (error, standard_error) = loo.error();
+        found.push(PathPoint {
+            c: point.c,
+            error,
+            standard_error,
+            validation_error: None,
+            residual: point.residual,
+            diagonal_error: point.diagonal_error,
+            precision: U::PRECISION,
+        });
+    }
+    if let Some((x, truth)) = &rows.validation {
+        let cross = Cross::recomputed(Samples::new(x.cast::<U>(), system.kernel()));
+        // The weights of all c beside each other: one pass over the kernel.
+        let k = system.outputs();
+        let all = Matrix::from_fn(system.n(), k * points.len(), |i, column| {
+            points[column / k].weights.rows.get(i, column % k)
+        });
+        let scores = cross.product(system.kernel(), system.samples(), &all);
+        for (at, (point, found)) in points.iter().zip(&mut found).enumerate() {
+            let own = Matrix::from_fn(scores.rows(), k, |i, column| {
+                scores.get(i, at * k + column) + point.weights.bias[column]
+            });
+            let error = Evaluation::new(&own, truth, names)?.error().0;
+            found.validation_error = Some(error);
+        }
+    }
+    Ok(found)
 }

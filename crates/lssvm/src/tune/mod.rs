@@ -23,8 +23,9 @@ use std::time::Instant;
 use serde::Serialize;
 
 use crate::data::{Dataset, Targets, Task};
-use crate::kernel::Gamma;
+use crate::kernel::{Gamma, KernelName};
 use crate::linalg::Scalar;
+use crate::solve::exact::Exact;
 use crate::solve::{Flow, Iteration, Method, Observer, Plan, Stopped};
 use crate::train::{Config, Data, Evaluation, Study, Watcher, fit};
 use crate::{Error, Result, memory, random};
@@ -57,6 +58,11 @@ pub struct TuneLimits {
     /// Of candidates that differ in c alone, take the smallest c whose error is within one
     /// standard error of the best.
     pub one_standard_error: bool,
+    /// Try every candidate on the rows of the last rung.
+    pub exhaustive: bool,
+    /// Train the chosen one on nearly all rows and judge it on the others, if it was chosen on
+    /// fewer.
+    pub confirm: bool,
 }
 
 /// One candidate, tried on so many rows.
@@ -180,7 +186,7 @@ pub fn tune<T: Scalar>(
         ..base.clone()
     };
     let order = order_of(&targets, data.n_samples(), base.seed.unwrap_or(1));
-    let most = most_rows::<T>(&data, outputs, base, &limits);
+    let most = most_rows::<T>(&data, outputs, space, base, &limits);
     let all = space.candidates(&sample(&data, &order, FIRST_ROWS), base)?;
     let candidates = all.len();
     let mut alive = families(all);
@@ -193,7 +199,10 @@ pub fn tune<T: Scalar>(
             watcher,
         },
     };
-    let mut rows = FIRST_ROWS.min(most);
+    let mut rows = match limits.exhaustive {
+        true => most,
+        false => FIRST_ROWS.min(most),
+    };
     loop {
         search.rungs.push(rows);
         let part = sample(&data, &order, rows);
@@ -212,7 +221,7 @@ pub fn tune<T: Scalar>(
         let part = sample(&data, &order, best.rows);
         search.judge_exactly(&mut best, &part)?;
     }
-    let confirmed = match best.rows < data.n_samples() {
+    let confirmed = match limits.confirm && best.rows < data.n_samples() {
         true => search.confirm(&best, data)?,
         false => None,
     };
@@ -545,6 +554,7 @@ fn sample<T: Scalar>(data: &Dataset<T>, order: &[usize], rows: usize) -> Dataset
 fn most_rows<T: Scalar>(
     data: &Dataset<T>,
     outputs: usize,
+    space: &Space,
     base: &Config,
     limits: &TuneLimits,
 ) -> usize {
@@ -562,7 +572,10 @@ fn most_rows<T: Scalar>(
     // The factor, inner products beside it, the sample and what preprocessing makes of it.
     let fits = |rows: usize| {
         let part = held * rows as u64 / data.n_samples().max(1) as u64;
-        let solver = plan.bytes::<T>(rows, data.n_features(), outputs);
+        let solver = match space.kernels.contains(&KernelName::Sigmoid) {
+            true => Exact::<T>::bytes(rows, outputs, false, true),
+            false => plan.bytes::<T>(rows, data.n_features(), outputs),
+        };
         held + 3 * part + 2 * solver + (200 << 20) <= budget
     };
     let mut rows = limits.rows.unwrap_or(MOST_ROWS).min(data.n_samples());

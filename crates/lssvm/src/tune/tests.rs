@@ -152,10 +152,13 @@ fn regression_is_judged_by_its_rmse() {
 fn the_choice_is_confirmed_on_all_rows() {
     let limits = TuneLimits {
         rows: Some(1_000),
+        exhaustive: true,
+        confirm: true,
         ..TuneLimits::default()
     };
     let (space, base) = (small_space(), Config::default());
     let found = tune(rings(1_500), &space, &base, limits, &mut Silent).unwrap();
+    assert_eq!(found.rungs, [1_000]);
     let confirmed = found.confirmed.unwrap();
     assert_eq!((confirmed.rows, confirmed.held_out), (1_350, 150));
     assert!(

@@ -11,8 +11,8 @@
 //!
 //! - B̃ = Λ^-½ [Y 1] and what powers of Ω̃ and of (Ω̃ + I)⁻¹ make of it (an extended Krylov
 //!   space: Druskin and Knizhnerman, 1998): the first serve small c, the second large c;
-//! - for some rows, the probes: eᵢ, Ω̃eᵢ and (Ω̃ + I)⁻¹eᵢ, which give (S̃⁻¹)ᵢᵢ at every μ
-//!   to a fraction of a percent. [`spread`] goes from them to all rows.
+//! - for some rows, the probes: eᵢ, and Ω̃ and (Ω̃ + I)⁻¹ applied to it up to three times, which
+//!   give (S̃⁻¹)ᵢᵢ at every μ to a percent or better. [`spread`] goes from them to all rows.
 //!
 //! Leave-one-out scores follow from solution and diagonal as in
 //! [`super::leave_one_out`]. Where the space would be half of all there is, it is all
@@ -37,11 +37,18 @@ use crate::system::{Bordered, System, relative};
 use crate::{Result, random};
 
 /// Rows whose diagonal is known at every c.
-const PROBES: usize = 100;
+const PROBES: usize = 48;
+
+/// Powers of Ω̃ and of its inverse that are applied to each, and the vectors that makes.
+const PROBE_POWERS: usize = 3;
+const OF_EACH_PROBE: usize = 1 + 2 * PROBE_POWERS;
 
 /// Most powers of Ω̃ and of its inverse, and about how many vectors they may be.
-const POWERS: usize = 8;
-const KRYLOV_VECTORS: usize = 300;
+const POWERS: usize = 16;
+const KRYLOV_VECTORS: usize = 220;
+
+/// As many vectors are a matrix product, fewer run at the speed of memory.
+const MANY_ROWS: usize = 32;
 
 /// Values of c whose residuals are computed together.
 const BATCH: usize = 16;
@@ -257,7 +264,7 @@ struct Wanted {
 
 impl Wanted {
     fn width(&self, outputs: usize) -> usize {
-        (outputs + 1) * (2 * self.powers + 1) + 3 * self.probes
+        (outputs + 1) * (2 * self.powers + 1) + OF_EACH_PROBE * self.probes
     }
 }
 
@@ -334,8 +341,9 @@ impl<T: Scalar> Space<T> {
         probes.truncate(wanted.probes);
         probes.sort_unstable();
         let k = (system.outputs() + 1) as f64;
-        let powers = 4.0 * wanted.powers as f64 * k;
-        let flops = 2.0 * size * size * (powers + 4.0 * wanted.probes as f64);
+        let powers = 2.0 * wanted.powers as f64 * k;
+        let of_probes = (4 * PROBE_POWERS * wanted.probes) as f64;
+        let flops = size * size * (2.0 * powers + of_probes);
         let basis = work.phases.time(Phase::Update, flops, || {
             basis_of(system, &factor, scale, &wanted, &probes)
         })?;
@@ -366,41 +374,70 @@ fn basis_of<T: Scalar>(
     wanted: &Wanted,
     probes: &[usize],
 ) -> Result<Matrix<T>> {
-    let n = system.n();
-    let mut basis = Basis::new(n);
-    let start = basis.extend(scaled_right(system, scale))?;
-    let (mut below, mut above) = (start.clone(), start);
-    let inverse: Vec<f64> = scale.iter().map(|s| 1.0 / s).collect();
-    for _ in 0..wanted.powers {
-        // (Ω̃ + I)⁻¹ = Λ^½ S⁻¹ Λ^½
-        let mut rows = basis.rows(below);
-        scale_columns(&mut rows, &inverse);
-        let mut columns = transpose_scaled(rows.view(), T::ONE);
-        factor.solve(&mut columns);
-        let mut rows = transpose_scaled(columns.view(), T::ONE);
-        scale_columns(&mut rows, &inverse);
-        below = basis.extend(rows)?;
-        // Ω̃ + I: in a space that holds the vectors themselves, as good as Ω̃.
-        let mut rows = basis.rows(above);
-        scale_columns(&mut rows, scale);
-        let product = factor.multiply(&transpose_scaled(rows.view(), T::ONE));
-        let mut rows = transpose_scaled(product.view(), T::ONE);
-        scale_columns(&mut rows, scale);
-        above = basis.extend(rows)?;
-    }
-    let mut own = Matrix::<T>::zeros(probes.len(), n);
+    let mut basis = Basis::new(system.n());
+    let scaled = Scaled {
+        factor,
+        scale,
+        inverse: scale.iter().map(|s| 1.0 / s).collect(),
+    };
+    scaled.powers(&mut basis, scaled_right(system, scale), wanted.powers)?;
+    let mut own = Matrix::<T>::zeros(probes.len(), system.n());
     let pairs = probes.iter().enumerate();
     pairs.for_each(|(at, &i)| own.set(at, i, T::ONE));
-    let columns = system.columns(probes.to_vec());
-    let all: Vec<usize> = (0..n).collect();
-    let mut of_kernel = transpose_scaled(columns.rows(&all).view(), T::ONE);
-    scale_columns(&mut of_kernel, scale);
-    let mut of_inverse = factor.solve_rows(&own);
-    scale_columns(&mut of_inverse, &inverse);
-    for rows in [own, of_kernel, of_inverse] {
-        basis.extend(rows)?;
-    }
+    scaled.powers(&mut basis, own, PROBE_POWERS)?;
     Ok(basis.into_matrix())
+}
+
+/// Ω̃ + I = Λ^-½ S Λ^-½, by the factor of S.
+struct Scaled<'a, T: Scalar> {
+    factor: &'a TiledCholesky<T>,
+    /// Λ^-½, and Λ^½.
+    scale: &'a [f64],
+    inverse: Vec<f64>,
+}
+
+impl<T: Scalar> Scaled<'_, T> {
+    /// Adds vectors, which are rows, and what powers of Ω̃ + I and of its inverse make of
+    /// them. In a space that holds the vectors themselves Ω̃ + I is as good as Ω̃.
+    fn powers(&self, basis: &mut Basis<T>, rows: Matrix<T>, powers: usize) -> Result<()> {
+        let start = basis.extend(rows)?;
+        let (mut below, mut above) = (start.clone(), start);
+        for _ in 0..powers {
+            below = basis.extend(self.solve(basis.rows(below)))?;
+            above = basis.extend(self.multiply(basis.rows(above)))?;
+        }
+        Ok(())
+    }
+
+    fn solve(&self, mut rows: Matrix<T>) -> Matrix<T> {
+        scale_columns(&mut rows, &self.inverse);
+        rows = match rows.rows() < MANY_ROWS {
+            true => {
+                let mut columns = transpose_scaled(rows.view(), T::ONE);
+                self.factor.solve(&mut columns);
+                transpose_scaled(columns.view(), T::ONE)
+            }
+            false => self.factor.solve_rows(&rows),
+        };
+        scale_columns(&mut rows, &self.inverse);
+        rows
+    }
+
+    fn multiply(&self, mut rows: Matrix<T>) -> Matrix<T> {
+        scale_columns(&mut rows, self.scale);
+        rows = match rows.rows() < MANY_ROWS {
+            true => {
+                let columns = transpose_scaled(rows.view(), T::ONE);
+                transpose_scaled(self.factor.multiply(&columns).view(), T::ONE)
+            }
+            false => {
+                let half = self.factor.rows_times_lower(&rows);
+                self.factor.rows_times_upper(&half)
+            }
+        };
+        scale_columns(&mut rows, self.scale);
+        rows
+    }
 }
 
 /// θ, ZW, and ZW Λ^-½ L.
