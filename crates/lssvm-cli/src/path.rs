@@ -1,18 +1,25 @@
 //! `lssvm path`
 
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
 use lssvm::linalg::{Precision, Scalar};
 use lssvm::model;
-use lssvm::train::{CPath, Config, PathPoint, c_values, path};
+use lssvm::solve::{Flow, Iteration, Observer};
+use lssvm::train::{CPath, Config, PathPoint, Watcher, c_values, path};
 use lssvm_report::{Axis, Block, Page, Plot, Scale, Section, Series, Table};
 
 use crate::args::PathArgs;
 use crate::output::{self, fact, remark, say};
-use crate::progress::{self, Progress};
-use crate::settings::TrainSettings;
+use crate::progress;
+use crate::settings::{TrainSettings, to_toml};
 use crate::train;
 
 /// Lines of the table in the terminal.
 const SHOWN: usize = 12;
+
+/// Steps of the bar.
+const PARTS: u64 = 1000;
 
 pub fn run(args: &PathArgs) -> anyhow::Result<()> {
     let mut settings = TrainSettings::new(&args.train)?;
@@ -47,7 +54,7 @@ pub fn run(args: &PathArgs) -> anyhow::Result<()> {
         ..settings.config.clone()
     };
     if let Some(path) = &args.output {
-        output::text(path, &toml::to_string(&best)?)?;
+        output::text(path, &to_toml(&args.train.read.clone().into(), &best)?)?;
         fact("settings", path.display());
         say(format!(
             "Train with: lssvm train {data} --config {} --model MODEL",
@@ -73,11 +80,37 @@ fn follow<T: Scalar>(settings: &TrainSettings, cs: &[f64]) -> anyhow::Result<CPa
     // It decides nothing, and takes no memory here.
     data.test = None;
     progress::catch_interrupts();
-    let mut watcher = Progress::new(true, false);
+    let mut watcher = Progress::new();
     let found = path(data, &settings.config, cs, &mut watcher);
-    watcher.finish();
+    watcher.0.finish_and_clear();
     Ok(found?)
 }
+
+/// A bar with the time left.
+struct Progress(ProgressBar);
+
+impl Progress {
+    fn new() -> Self {
+        let bar = ProgressBar::new(PARTS);
+        let form = "{bar:30} factoring  {elapsed}, {eta} left";
+        bar.set_style(ProgressStyle::with_template(form).unwrap_or(ProgressStyle::default_bar()));
+        bar.enable_steady_tick(Duration::from_millis(200));
+        Self(bar)
+    }
+}
+
+impl Observer for Progress {
+    fn iteration(&mut self, _: &Iteration) -> Flow {
+        progress::flow()
+    }
+
+    fn progress(&mut self, done: f64) -> Flow {
+        self.0.set_position((done * PARTS as f64) as u64);
+        progress::flow()
+    }
+}
+
+impl Watcher for Progress {}
 
 fn summarise(found: &CPath, chosen: f64, simplest: bool) {
     fact(

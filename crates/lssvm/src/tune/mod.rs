@@ -14,6 +14,7 @@
 //! once more: by exact leave-one-out errors, and on validation rows by a model of all
 //! others if there are more rows than were searched on.
 
+mod search;
 mod space;
 
 pub use space::Space;
@@ -22,12 +23,15 @@ use std::time::Instant;
 
 use serde::Serialize;
 
+pub(crate) use search::Candidate;
+use search::{Relay, Search, families};
+
 use crate::data::{Dataset, Targets, Task};
 use crate::kernel::{Gamma, KernelName};
 use crate::linalg::Scalar;
 use crate::solve::exact::Exact;
-use crate::solve::{Flow, Iteration, Method, Observer, Plan, Stopped};
-use crate::train::{Config, Data, Evaluation, Study, Watcher, fit};
+use crate::solve::{Flow, Method, Plan};
+use crate::train::Config;
 use crate::{Error, Result, memory, random};
 
 /// Rows of the first rung, the factor from rung to rung, and the share of the kernels
@@ -38,9 +42,6 @@ const SURVIVORS: f64 = 1.0 / 3.0;
 
 /// Kernels that go on at least, where there are as many.
 const LEAST_SURVIVORS: usize = 3;
-
-/// Share of all rows on which the choice is confirmed, if it was made on fewer.
-const CONFIRM_ON: f64 = 0.1;
 
 /// Rows of each class that every sample has, where there are as many.
 const OF_EACH_CLASS: usize = 2;
@@ -236,287 +237,6 @@ pub fn tune<T: Scalar>(
     })
 }
 
-/// A candidate: its place, and its settings.
-pub(crate) type Candidate = (usize, Config);
-
-/// Candidates that differ in c alone.
-type Family = Vec<Candidate>;
-
-/// Puts candidates together that differ in c alone.
-fn families(all: Vec<Candidate>) -> Vec<Family> {
-    let mut families: Vec<Family> = Vec::new();
-    for candidate in all {
-        let alike = |family: &&mut Family| same_but_c(&family[0].1, &candidate.1);
-        match families.iter_mut().find(alike) {
-            Some(family) => family.push(candidate),
-            None => families.push(vec![candidate]),
-        }
-    }
-    families
-}
-
-/// A search under way.
-struct Search<'a> {
-    trials: Vec<Trial>,
-    rungs: Vec<usize>,
-    cut_short: bool,
-    relay: Relay<'a>,
-}
-
-impl Search<'_> {
-    /// Tries families on a sample; returns their places, the best first.
-    fn rung<T: Scalar>(&mut self, part: &Dataset<T>, alive: &[Family]) -> Result<Vec<usize>> {
-        let first = self.trials.len();
-        let of = alive.iter().map(Vec::len).sum();
-        let mut study: Option<Study<T>> = None;
-        let mut least = vec![f64::INFINITY; alive.len()];
-        for (place, family) in alive.iter().enumerate() {
-            if self.relay.flow() == Flow::Stop {
-                self.cut_short = true;
-                break;
-            }
-            let trials = match attempt(part, family, &mut study, &mut self.relay) {
-                // Somebody asked to stop in the middle of it.
-                Err(Error::Interrupted) => {
-                    self.cut_short = true;
-                    break;
-                }
-                trials => trials?,
-            };
-            for trial in trials {
-                least[place] = least[place].min(trial.error);
-                self.trials.push(trial);
-                let done = &self.trials[first..];
-                let best = done.iter().min_by(|a, b| compare(a, b));
-                if let (Some(best), Some(trial)) = (best, done.last())
-                    && self.relay.watcher.tried(trial, best, done.len(), of) == Flow::Stop
-                {
-                    self.cut_short = true;
-                    break;
-                }
-            }
-            if self.cut_short {
-                break;
-            }
-        }
-        let mut places: Vec<usize> = (0..alive.len()).collect();
-        places.sort_by(|&a, &b| least[a].total_cmp(&least[b]));
-        Ok(places)
-    }
-
-    /// The least error on the most rows. A rung that was cut short counts for those it
-    /// tried, if it tried the best of the one before.
-    fn best(&self, limits: &TuneLimits) -> Result<Trial> {
-        let on = |rows: usize| self.trials.iter().filter(move |trial| trial.rows == rows);
-        let sizes: Vec<usize> = self.rungs.iter().rev().copied().collect();
-        // Of a rung that was cut short the first may all have failed.
-        let mut bests = sizes
-            .iter()
-            .filter_map(|&rows| on(rows).min_by(|a, b| compare(a, b)));
-        let Some(best) = bests.find(|best| best.error.is_finite()) else {
-            return Err(Error::Data(
-                "no candidate could be trained: the search was ended before the first, or the \
-                 features have values that no kernel can handle; scale them, or give it more time"
-                    .into(),
-            ));
-        };
-        if !limits.one_standard_error {
-            return Ok(best.clone());
-        }
-        let most = best.error + best.standard_error;
-        let alike = on(best.rows).filter(|t| same_but_c(&t.config, &best.config));
-        let simpler = alike.filter(|t| t.error <= most);
-        let least = simpler.min_by(|a, b| c_of(&a.config).total_cmp(&c_of(&b.config)));
-        Ok(least.unwrap_or(best).clone())
-    }
-
-    /// Replaces the error of the chosen one by the exact one, if there is time.
-    fn judge_exactly<T: Scalar>(&mut self, best: &mut Trial, part: &Dataset<T>) -> Result<()> {
-        if self.relay.flow() == Flow::Stop {
-            return Ok(());
-        }
-        let candidate = (best.candidate, best.config.clone());
-        let exact = match alone(part, &candidate, &mut self.relay) {
-            Err(Error::Interrupted) => {
-                self.cut_short = true;
-                return Ok(());
-            }
-            exact => exact?,
-        };
-        if exact.error.is_finite() {
-            let same = |t: &&mut Trial| t.candidate == exact.candidate && t.rows == exact.rows;
-            if let Some(trial) = self.trials.iter_mut().find(same) {
-                *trial = exact.clone();
-            }
-            *best = exact;
-        }
-        Ok(())
-    }
-
-    /// Trains the chosen one on nearly all rows and judges it on the others; none if there
-    /// is no time.
-    fn confirm<T: Scalar>(
-        &mut self,
-        best: &Trial,
-        train: Dataset<T>,
-    ) -> Result<Option<Confirmation>> {
-        if self.relay.flow() == Flow::Stop {
-            return Ok(None);
-        }
-        let start = Instant::now();
-        let config = Config {
-            validation: Some(CONFIRM_ON),
-            ..best.config.clone()
-        };
-        let data = Data {
-            train,
-            validation: None,
-            test: None,
-        };
-        let (model, report) = match fit(data, &config, &mut self.relay) {
-            Err(Error::Interrupted | Error::Memory { .. } | Error::Numeric(_)) => return Ok(None),
-            fitted => fitted?,
-        };
-        let Some(held_out) = &report.validation else {
-            return Ok(None);
-        };
-        if report.stopped == Stopped::Interrupted {
-            self.cut_short = true;
-            return Ok(None);
-        }
-        let (error, standard_error) = held_out.error();
-        Ok(Some(Confirmation {
-            rows: model.n_support(),
-            held_out: held_out.rows,
-            error,
-            standard_error,
-            seconds: start.elapsed().as_secs_f64(),
-        }))
-    }
-}
-
-/// The lesser error first, then the smaller c, then the order of the candidates.
-fn compare(a: &Trial, b: &Trial) -> std::cmp::Ordering {
-    a.error
-        .total_cmp(&b.error)
-        .then(c_of(&a.config).total_cmp(&c_of(&b.config)))
-        .then(a.candidate.cmp(&b.candidate))
-}
-
-fn same_but_c(a: &Config, b: &Config) -> bool {
-    let without = |config: &Config| Config {
-        c: None,
-        ..config.clone()
-    };
-    without(a) == without(b)
-}
-
-fn c_of(config: &Config) -> f64 {
-    config.c.unwrap_or(1.0)
-}
-
-/// Judges candidates that differ in c alone by their leave-one-out errors. `study`: what
-/// candidates of the same preprocessing share.
-fn attempt<T: Scalar>(
-    part: &Dataset<T>,
-    family: &Family,
-    study: &mut Option<Study<T>>,
-    relay: &mut Relay<'_>,
-) -> Result<Vec<Trial>> {
-    let start = Instant::now();
-    let config = Config {
-        loo: Some(true),
-        method: Some(Method::Exact),
-        ..family[0].1.clone()
-    };
-    let steps = config.preprocess.clone().unwrap_or_default();
-    if study
-        .as_ref()
-        .is_none_or(|s| s.config().preprocess != steps)
-    {
-        // The old one goes before the new one comes.
-        *study = None;
-        *study = Some(Study::new(whole(part.clone()), &config)?);
-    }
-    let Some(study) = study else {
-        return Ok(Vec::new());
-    };
-    let cs: Vec<f64> = family.iter().map(|(_, config)| c_of(config)).collect();
-    let mut told = |_: f64| relay.flow() == Flow::Continue;
-    let points = match study.path(&config, &cs, true, &mut told) {
-        // Perhaps some c can do without the others.
-        Err(Error::Numeric(_) | Error::Memory { .. }) => {
-            let each = family.iter();
-            return each
-                .map(|candidate| alone(part, candidate, relay))
-                .collect();
-        }
-        points => points?,
-    };
-    let seconds = start.elapsed().as_secs_f64() / family.len() as f64;
-    let exact = study.is_exact();
-    let pairs = family.iter().zip(points);
-    let trials = pairs.map(|((candidate, config), point)| Trial {
-        candidate: *candidate,
-        config: config.clone(),
-        rows: part.n_samples(),
-        error: finite(point.error),
-        standard_error: point.standard_error,
-        exact,
-        seconds,
-    });
-    Ok(trials.collect())
-}
-
-/// Judges one candidate by exact leave-one-out errors.
-fn alone<T: Scalar>(
-    part: &Dataset<T>,
-    (candidate, config): &Candidate,
-    relay: &mut Relay<'_>,
-) -> Result<Trial> {
-    let start = Instant::now();
-    let loo = Config {
-        loo: Some(true),
-        method: Some(Method::Exact),
-        ..config.clone()
-    };
-    let (error, standard_error) = match fit(whole(part.clone()), &loo, relay) {
-        Ok((_, report)) => report
-            .leave_one_out
-            .as_ref()
-            .map_or((f64::INFINITY, 0.0), Evaluation::error),
-        // A kernel that overflows, is singular or too large here is a bad candidate, not a
-        // failure.
-        Err(Error::Numeric(_) | Error::Memory { .. }) => (f64::INFINITY, 0.0),
-        Err(error) => return Err(error),
-    };
-    Ok(Trial {
-        candidate: *candidate,
-        config: config.clone(),
-        rows: part.n_samples(),
-        error: finite(error),
-        standard_error,
-        exact: true,
-        seconds: start.elapsed().as_secs_f64(),
-    })
-}
-
-/// An error that is no number is worse than any.
-fn finite(error: f64) -> f64 {
-    match error.is_finite() {
-        true => error,
-        false => f64::INFINITY,
-    }
-}
-
-fn whole<T: Scalar>(train: Dataset<T>) -> Data<T> {
-    Data {
-        train,
-        validation: None,
-        test: None,
-    }
-}
-
 /// Rows in random order, but some of every class first: a sample without one would be
 /// another problem.
 fn order_of(targets: &Targets, rows: usize, seed: u64) -> Vec<usize> {
@@ -584,35 +304,6 @@ fn most_rows<T: Scalar>(
     }
     rows.max(1)
 }
-
-/// Passes on the wish to stop, and that time is up.
-struct Relay<'a> {
-    watcher: &'a mut dyn TuneWatcher,
-    /// The start, and the seconds from then on.
-    deadline: Option<(Instant, f64)>,
-}
-
-impl Relay<'_> {
-    fn flow(&mut self) -> Flow {
-        let late = |&(start, seconds): &(Instant, f64)| start.elapsed().as_secs_f64() > seconds;
-        match self.deadline.as_ref().is_some_and(late) {
-            true => Flow::Stop,
-            false => self.watcher.flow(),
-        }
-    }
-}
-
-impl Observer for Relay<'_> {
-    fn iteration(&mut self, _: &Iteration) -> Flow {
-        self.flow()
-    }
-
-    fn progress(&mut self, _: f64) -> Flow {
-        self.flow()
-    }
-}
-
-impl Watcher for Relay<'_> {}
 
 /// The scale of γ for these rows after these steps.
 pub(crate) fn scale_of<T: Scalar>(data: &Dataset<T>, config: &Config) -> Result<f64> {

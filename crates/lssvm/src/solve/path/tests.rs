@@ -1,8 +1,10 @@
 //! The path against separate solutions.
 
+use super::space::sums_of_squares;
 use super::*;
 use crate::kernel::Kernel;
 use crate::solve::{Limits, Method, OpenBlock, Phases, Plan, Silent, run};
+use crate::system::System;
 use crate::system::tests::weighted_problem;
 
 fn path<T: Scalar>(system: &System<T>, largest_c: f64) -> Path<T> {
