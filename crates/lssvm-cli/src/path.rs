@@ -207,26 +207,22 @@ fn page(found: &CPath, chosen: f64, data: &str) -> Page {
         plot.series.push(Series::line("validation", validation));
     }
     section.blocks.push(Block::Plot(plot));
+    let mut header = vec!["c", "leave-one-out error", "standard error"];
+    if found.points.iter().any(|p| p.validation_error.is_some()) {
+        header.push("validation error");
+    }
+    header.extend(["residual", "error of the diagonal"]);
     let row = |point: &PathPoint| {
-        [
+        let mut cells = vec![
             short(point.c),
             format!("{:.4}", point.error),
             format!("{:.4}", point.standard_error),
-            point
-                .validation_error
-                .map_or(String::new(), |e| format!("{e:.4}")),
-            format!("{:.1e}", point.residual),
-            format!("{:.1e}", point.diagonal_error),
-        ]
+        ];
+        cells.extend(point.validation_error.map(|e| format!("{e:.4}")));
+        cells.push(format!("{:.1e}", point.residual));
+        cells.push(format!("{:.1e}", point.diagonal_error));
+        cells
     };
-    let header = [
-        "c",
-        "leave-one-out error",
-        "standard error",
-        "validation error",
-        "residual",
-        "error of the diagonal",
-    ];
     let table = Table::new("All values", header, found.points.iter().map(row));
     section.blocks.push(Block::Table(table));
     page.sections.push(section);
