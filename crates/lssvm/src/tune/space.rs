@@ -127,12 +127,23 @@ impl Space {
 /// one.
 fn half_decades(from: i32, to: i32) -> Vec<f64> {
     let at = |i: i32| {
-        let whole = 10f64.powi(i.div_euclid(2));
-        if i.rem_euclid(2) == 0 {
-            whole
-        } else {
-            3.0 * whole
+        let digit = if i.rem_euclid(2) == 0 { 1.0 } else { 3.0 };
+        // Divided by a power that is exact, so that 0.3 is 0.3.
+        match i.div_euclid(2) {
+            power @ 0.. => digit * 10f64.powi(power),
+            power => digit / 10f64.powi(-power),
         }
     };
     (2 * from..=2 * to).map(at).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_of_c_are_those_one_would_write() {
+        let expected = [0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0];
+        assert_eq!(half_decades(-2, 1), expected);
+    }
 }
