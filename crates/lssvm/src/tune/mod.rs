@@ -29,8 +29,8 @@ use search::{Relay, Search, families};
 use crate::data::{Dataset, Targets, Task};
 use crate::kernel::{Gamma, KernelName};
 use crate::linalg::Scalar;
+use crate::solve::Flow;
 use crate::solve::exact::Exact;
-use crate::solve::{Flow, Method, Plan};
 use crate::train::Config;
 use crate::{Error, Result, memory, random};
 
@@ -279,23 +279,12 @@ fn most_rows<T: Scalar>(
     limits: &TuneLimits,
 ) -> usize {
     let budget = base.memory.unwrap_or_else(memory::default_budget).0;
-    let plan = Plan {
-        method: Method::Exact,
-        block_size: 1,
-        seed: 1,
-        averages: 1,
-        rank: None,
-        tolerance: 0.0,
-        loo: true,
-    };
+    let positive = !space.kernels.contains(&KernelName::Sigmoid);
     let held = size_of_val(data.features.values()) as u64;
     // The factor, inner products beside it, the sample and what preprocessing makes of it.
     let fits = |rows: usize| {
         let part = held * rows as u64 / data.n_samples().max(1) as u64;
-        let solver = match space.kernels.contains(&KernelName::Sigmoid) {
-            true => Exact::<T>::bytes(rows, outputs, false, true),
-            false => plan.bytes::<T>(rows, data.n_features(), outputs),
-        };
+        let solver = Exact::<T>::bytes(rows, outputs, positive, true);
         held + 3 * part + 2 * solver + (200 << 20) <= budget
     };
     let mut rows = limits.rows.unwrap_or(MOST_ROWS).min(data.n_samples());
