@@ -37,6 +37,19 @@ fn send(child: &Child, signal: &str) {
     assert!(kill.unwrap().success());
 }
 
+/// Sends Ctrl-C to a command that must end well, and soon; returns what it wrote.
+fn interrupted(mut child: Child, mut from: BufReader<std::process::ChildStderr>) -> Written {
+    let asked = Instant::now();
+    send(&child, "-INT");
+    let (mut stdout, mut stderr) = (String::new(), String::new());
+    from.read_to_string(&mut stderr).unwrap();
+    let out = child.stdout.take();
+    out.unwrap().read_to_string(&mut stdout).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0), "{stderr}");
+    assert!(asked.elapsed() < Duration::from_secs(20));
+    Written { stdout, stderr }
+}
+
 fn flowers_in_plenty() -> Folder {
     let folder = Folder::new();
     folder.write("train.csv", flowers(0..1500));
@@ -47,16 +60,11 @@ fn flowers_in_plenty() -> Folder {
 #[test]
 fn an_interrupted_run_keeps_its_model() {
     let folder = flowers_in_plenty();
-    let (mut child, mut stderr) = start(&folder, LONG);
-    let asked = Instant::now();
-    send(&child, "-INT");
-    let mut said = String::new();
-    stderr.read_to_string(&mut said).unwrap();
-    let mut stdout = String::new();
-    let out = child.stdout.take();
-    out.unwrap().read_to_string(&mut stdout).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(0), "{said}");
-    assert!(asked.elapsed() < Duration::from_secs(20));
+    let (child, stderr) = start(&folder, LONG);
+    let Written {
+        stdout,
+        stderr: said,
+    } = interrupted(child, stderr);
     assert!(said.contains("stopping after this iteration"), "{said}");
     assert!(said.contains("interrupted: this is the model"), "{said}");
     assert!(stdout.contains("it was interrupted"), "{stdout}");
@@ -118,16 +126,11 @@ fn an_interrupted_search_keeps_the_best_so_far() {
     );
     folder.write("space.toml", space);
     let line = "tune train.csv --space space.toml --output best.toml --json t.json";
-    let (mut child, mut stderr) = start(&folder, line);
-    let asked = Instant::now();
-    send(&child, "-INT");
-    let mut said = String::new();
-    stderr.read_to_string(&mut said).unwrap();
-    let mut stdout = String::new();
-    let out = child.stdout.take();
-    out.unwrap().read_to_string(&mut stdout).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(0), "{said}");
-    assert!(asked.elapsed() < Duration::from_secs(20));
+    let (child, stderr) = start(&folder, line);
+    let Written {
+        stdout,
+        stderr: said,
+    } = interrupted(child, stderr);
     assert!(
         said.contains("ended early: this is the best so far"),
         "{said}"

@@ -39,14 +39,18 @@ pub(super) fn scores<T: Scalar>(
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::super::{Limits, Method, Plan, Silent, run};
     use super::*;
     use crate::kernel::{FillBlock, Kernel, Samples};
     use crate::system::System;
     use crate::system::tests::weighted_problem;
 
-    fn solved<T: Scalar>(system: &System<T>, loo: bool) -> super::super::Solution<T> {
+    /// By one factorisation for this system alone.
+    pub(in crate::solve) fn solved<T: Scalar>(
+        system: &System<T>,
+        loo: bool,
+    ) -> super::super::Solution<T> {
         let plan = Plan {
             method: Method::Exact,
             block_size: 1,

@@ -3,7 +3,8 @@
 use super::space::sums_of_squares;
 use super::*;
 use crate::kernel::Kernel;
-use crate::solve::{Limits, Method, OpenBlock, Phases, Plan, Silent, run};
+use crate::solve::leave_one_out::tests::solved;
+use crate::solve::{OpenBlock, Phases};
 use crate::system::System;
 use crate::system::tests::weighted_problem;
 
@@ -19,34 +20,7 @@ fn path<T: Scalar>(system: &System<T>, largest_c: f64) -> Path<T> {
 
 /// W and leave-one-out scores, by a factorisation for this c alone.
 fn alone<T: Scalar>(system: &System<T>) -> (Bordered<T>, Matrix<T>) {
-    let plan = Plan {
-        method: Method::Exact,
-        block_size: 1,
-        seed: 1,
-        averages: 1,
-        rank: None,
-        tolerance: 0.0,
-        loo: true,
-    };
-    let limits = Limits {
-        iterations: 1,
-        seconds: None,
-        spent: 0.0,
-        tolerance: 0.0,
-        patience: None,
-    };
-    let (mut test, mut validation) = (None, None);
-    let mut watcher = Silent;
-    let found = run(
-        system,
-        &plan,
-        &limits,
-        &mut test,
-        &mut validation,
-        0,
-        &mut watcher,
-    );
-    let found = found.unwrap();
+    let found = solved(system, true);
     (found.weights, found.leave_one_out.unwrap())
 }
 
