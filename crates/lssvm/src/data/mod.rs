@@ -27,28 +27,38 @@ mod libsvm;
 mod npy;
 mod npz;
 mod options;
+mod rows;
 mod split;
 mod table;
 mod text;
 
 use std::io::{Cursor, Read, Seek};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 pub use image::ImageShape;
 pub use labels::{Labels, Targets};
 pub use options::{Column, DEFAULT_MAX_BYTES, Format, ReadOptions, Task};
+pub use rows::{Picked, Rows};
 
 use crate::error::Place;
 use crate::linalg::{Matrix, Scalar};
 use crate::{Error, Result};
 
-/// Samples as read from files: raw features, and labels if there are any.
+/// Samples with their raw features in memory.
+pub type Dataset<T> = Labelled<Matrix<T>>;
+
+/// Samples whose raw features stay where they are, mostly on disk, and are read when they
+/// are needed.
+pub type Stream<T> = Labelled<Arc<dyn Rows<T>>>;
+
+/// Samples as files have them: raw features, and labels if there are any.
 ///
 /// There are as many labels as rows of features.
 #[derive(Debug, Clone)]
-pub struct Dataset<T: Scalar> {
+pub struct Labelled<F> {
     /// One row a sample.
-    pub features: Matrix<T>,
+    pub features: F,
     /// The labels, as the file has them.
     pub labels: Option<Labels>,
     /// What each sample counts in training, if not all count the same; finite, and
@@ -77,9 +87,9 @@ pub struct Parts<T: Scalar> {
     pub test: Option<Dataset<T>>,
 }
 
-impl<T: Scalar> Dataset<T> {
+impl<F> Labelled<F> {
     /// Features alone; the other fields are empty.
-    pub fn new(source: &Path, features: Matrix<T>) -> Self {
+    pub fn new(source: &Path, features: F) -> Self {
         Self {
             features,
             labels: None,
@@ -93,6 +103,78 @@ impl<T: Scalar> Dataset<T> {
         }
     }
 
+    /// The same samples with their features in another form.
+    pub fn with_features<G>(self, features: G) -> Labelled<G> {
+        Labelled {
+            features,
+            labels: self.labels,
+            weights: self.weights,
+            weight_name: self.weight_name,
+            weight_place: self.weight_place,
+            feature_names: self.feature_names,
+            image: self.image,
+            source: self.source,
+            index_base: self.index_base,
+        }
+    }
+
+    /// These samples in this order, whose features are `features`.
+    fn selected<G>(&self, rows: &[usize], features: G) -> Labelled<G> {
+        Labelled {
+            features,
+            labels: self.labels.as_ref().map(|labels| labels.select(rows)),
+            weights: self
+                .weights
+                .as_ref()
+                .map(|weights| rows.iter().map(|&row| weights[row]).collect()),
+            weight_name: self.weight_name.clone(),
+            weight_place: self.weight_place,
+            feature_names: self.feature_names.clone(),
+            image: self.image,
+            source: self.source.clone(),
+            index_base: self.index_base,
+        }
+    }
+}
+
+impl<T: Scalar> Stream<T> {
+    /// Number of samples.
+    pub fn n_samples(&self) -> usize {
+        self.features.len()
+    }
+
+    /// Number of features.
+    pub fn n_features(&self) -> usize {
+        self.features.n_features()
+    }
+
+    /// The samples with these indices in this order; nothing is read yet.
+    ///
+    /// # Panics
+    /// If there is no such sample.
+    pub fn select(&self, rows: &[usize]) -> Self {
+        let picked = Picked::new(Arc::clone(&self.features), rows.to_vec());
+        self.selected(rows, Arc::new(picked))
+    }
+
+    /// Reads all features into memory.
+    ///
+    /// # Errors
+    /// As [`Rows::read`].
+    pub fn load(self) -> Result<Dataset<T>> {
+        let features = self.features.load()?;
+        Ok(self.with_features(features))
+    }
+}
+
+impl<T: Scalar> From<Dataset<T>> for Stream<T> {
+    fn from(mut data: Dataset<T>) -> Self {
+        let features = std::mem::replace(&mut data.features, Matrix::zeros(0, 0));
+        data.with_features(Arc::new(features))
+    }
+}
+
+impl<T: Scalar> Dataset<T> {
     /// Number of samples.
     pub fn n_samples(&self) -> usize {
         self.features.rows()
@@ -114,20 +196,7 @@ impl<T: Scalar> Dataset<T> {
     /// # Panics
     /// If there is no such sample.
     pub fn select(&self, rows: &[usize]) -> Self {
-        Self {
-            features: self.features.select_rows(rows),
-            labels: self.labels.as_ref().map(|labels| labels.select(rows)),
-            weights: self
-                .weights
-                .as_ref()
-                .map(|weights| rows.iter().map(|&row| weights[row]).collect()),
-            weight_name: self.weight_name.clone(),
-            weight_place: self.weight_place,
-            feature_names: self.feature_names.clone(),
-            image: self.image,
-            source: self.source.clone(),
-            index_base: self.index_base,
-        }
+        self.selected(rows, self.features.select_rows(rows))
     }
 
     /// Two parts at random: this fraction of the samples (rounded) is in the

@@ -1,0 +1,149 @@
+//! Rows of raw features that need not be in memory.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::Result;
+use crate::linalg::{Matrix, Scalar};
+
+/// Rows of raw features that are read when they are needed: from memory, from a file, or
+/// made from other rows.
+///
+/// All values that are read are finite.
+pub trait Rows<T: Scalar>: Send + Sync {
+    /// Number of rows.
+    fn len(&self) -> usize;
+
+    /// Number of features.
+    fn n_features(&self) -> usize;
+
+    /// Copies these rows, one after the other, to `out`, which has room for just so many
+    /// values.
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`] if they cannot be read, [`crate::Error::File`] if a value is
+    /// not finite or the file is damaged.
+    fn read(&self, rows: Range<usize>, out: &mut [T]) -> Result<()>;
+
+    /// Whether there is no row.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Copies the rows with these indices, in this order.
+    ///
+    /// # Errors
+    /// As [`Rows::read`].
+    fn pick(&self, rows: &[usize], out: &mut [T]) -> Result<()> {
+        let width = self.n_features();
+        let mut out = out;
+        for run in rows.chunk_by(|a, b| a + 1 == *b) {
+            let (own, rest) = out.split_at_mut(run.len() * width);
+            self.read(run[0]..run[0] + run.len(), own)?;
+            out = rest;
+        }
+        Ok(())
+    }
+
+    /// These rows as a matrix.
+    ///
+    /// # Errors
+    /// As [`Rows::read`].
+    fn matrix(&self, rows: Range<usize>) -> Result<Matrix<T>> {
+        let mut out = Matrix::zeros(rows.len(), self.n_features());
+        self.read(rows, out.values_mut())?;
+        Ok(out)
+    }
+
+    /// The rows with these indices as a matrix, in this order.
+    ///
+    /// # Errors
+    /// As [`Rows::read`].
+    fn picked(&self, rows: &[usize]) -> Result<Matrix<T>> {
+        let mut out = Matrix::zeros(rows.len(), self.n_features());
+        self.pick(rows, out.values_mut())?;
+        Ok(out)
+    }
+
+    /// All rows as a matrix.
+    ///
+    /// # Errors
+    /// As [`Rows::read`].
+    fn load(&self) -> Result<Matrix<T>> {
+        self.matrix(0..self.len())
+    }
+}
+
+impl<T: Scalar> std::fmt::Debug for dyn Rows<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Rows({} x {})", self.len(), self.n_features())
+    }
+}
+
+impl<T: Scalar> Rows<T> for Matrix<T> {
+    fn len(&self) -> usize {
+        self.rows()
+    }
+
+    fn n_features(&self) -> usize {
+        self.cols()
+    }
+
+    fn read(&self, rows: Range<usize>, out: &mut [T]) -> Result<()> {
+        let width = self.cols();
+        out.copy_from_slice(&self.values()[rows.start * width..rows.end * width]);
+        Ok(())
+    }
+
+    fn load(&self) -> Result<Matrix<T>> {
+        Ok(self.clone())
+    }
+}
+
+/// Some rows of others, in any order.
+pub struct Picked<T: Scalar> {
+    rows: Arc<dyn Rows<T>>,
+    indices: Vec<usize>,
+}
+
+impl<T: Scalar> Picked<T> {
+    /// The rows of `rows` with these indices.
+    ///
+    /// # Panics
+    /// If there is no such row.
+    pub fn new(rows: Arc<dyn Rows<T>>, indices: Vec<usize>) -> Self {
+        assert!(indices.iter().all(|&i| i < rows.len()), "no such row");
+        Self { rows, indices }
+    }
+}
+
+impl<T: Scalar> Rows<T> for Picked<T> {
+    fn len(&self) -> usize {
+        self.indices.len()
+    }
+
+    fn n_features(&self) -> usize {
+        self.rows.n_features()
+    }
+
+    fn read(&self, rows: Range<usize>, out: &mut [T]) -> Result<()> {
+        self.rows.pick(&self.indices[rows], out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn picked_rows_are_those_of_the_matrix() {
+        let all = Matrix::from_fn(10, 3, |i, j| (10 * i + j) as f32);
+        let indices = [7, 8, 9, 2, 2, 0];
+        assert_eq!(all.picked(&indices).unwrap(), all.select_rows(&indices));
+        let picked = Picked::new(Arc::new(all.clone()), indices.to_vec());
+        assert_eq!((picked.len(), picked.n_features()), (6, 3));
+        assert_eq!(picked.load().unwrap(), all.select_rows(&indices));
+        let again = picked.picked(&[3, 1]).unwrap();
+        assert_eq!(again, all.select_rows(&[2, 8]));
+    }
+}
