@@ -39,7 +39,7 @@ use std::sync::Arc;
 pub use image::ImageShape;
 pub use labels::{Labels, Targets};
 pub use options::{Column, DEFAULT_MAX_BYTES, Format, ReadOptions, Task};
-pub use rows::{Picked, Rows};
+pub use rows::{Picked, Rows, for_each_batch};
 
 use crate::error::Place;
 use crate::linalg::{Matrix, Scalar};

@@ -74,6 +74,28 @@ pub trait Rows<T: Scalar>: Send + Sync {
     }
 }
 
+/// Values of rows that are read at once.
+const BATCH_VALUES: usize = 1 << 22;
+
+/// Rows of a batch are a multiple of this.
+const BATCH_UNIT: usize = 1024;
+
+/// Reads all rows in order, some thousands at a time.
+///
+/// # Errors
+/// As [`Rows::read`], and what `f` returns.
+pub fn for_each_batch<T: Scalar>(
+    rows: &dyn Rows<T>,
+    mut f: impl FnMut(&Matrix<T>) -> Result<()>,
+) -> Result<()> {
+    let units = BATCH_VALUES / (BATCH_UNIT * rows.n_features().max(1));
+    let step = units.max(1) * BATCH_UNIT;
+    for start in (0..rows.len()).step_by(step) {
+        f(&rows.matrix(start..(start + step).min(rows.len()))?)?;
+    }
+    Ok(())
+}
+
 impl<T: Scalar> std::fmt::Debug for dyn Rows<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Rows({} x {})", self.len(), self.n_features())

@@ -6,7 +6,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::Kernel;
-use crate::linalg::{Matrix, Scalar};
+use crate::data::{Rows, for_each_batch};
+use crate::linalg::Scalar;
 use crate::{Error, Result};
 
 /// Which kernel function.
@@ -75,46 +76,57 @@ pub enum Gamma {
 impl Gamma {
     /// The number, for these (preprocessed) training rows and their weights, if they
     /// have any: a row of weight 2 is worth two equal rows here too.
-    pub fn resolve<T: Scalar>(self, x: &Matrix<T>, weights: Option<&[f64]>) -> f64 {
-        match self {
+    pub fn resolve<T: Scalar>(self, x: &dyn Rows<T>, weights: Option<&[f64]>) -> Result<f64> {
+        Ok(match self {
             Gamma::Value(gamma) => gamma,
-            Gamma::Auto => 1.0 / x.cols().max(1) as f64,
+            Gamma::Auto => 1.0 / x.n_features().max(1) as f64,
             Gamma::Scale => {
                 let variance = match weights {
-                    Some(weights) => weighted_variance(x, weights),
-                    None => variance(x.values()),
+                    Some(weights) => weighted_variance(x, weights)?,
+                    None => variance(x)?,
                 };
                 // scikit-learn's rule for data that are all the same.
                 if variance > 0.0 {
-                    1.0 / (x.cols() as f64 * variance)
+                    1.0 / (x.n_features() as f64 * variance)
                 } else {
                     1.0
                 }
             }
-        }
+        })
     }
 }
 
 /// Variance of all values together, in two passes so that a large offset does
 /// not swallow it.
-fn variance<T: Scalar>(values: &[T]) -> f64 {
-    let n = values.len().max(1) as f64;
-    let mean = values.iter().map(|v| v.to_f64()).sum::<f64>() / n;
-    let squares = values.iter().map(|v| (v.to_f64() - mean).powi(2));
-    squares.sum::<f64>() / n
+fn variance<T: Scalar>(x: &dyn Rows<T>) -> Result<f64> {
+    let n = (x.len() * x.n_features()).max(1) as f64;
+    let mean_of = |f: &dyn Fn(f64) -> f64| {
+        let mut sum = 0.0;
+        for_each_batch(x, |batch| {
+            batch.values().iter().for_each(|v| sum += f(v.to_f64()));
+            Ok(())
+        })?;
+        Ok::<f64, Error>(sum / n)
+    };
+    let mean = mean_of(&|v| v)?;
+    mean_of(&|v| (v - mean).powi(2))
 }
 
 /// The same, each row with its weight.
-fn weighted_variance<T: Scalar>(x: &Matrix<T>, weights: &[f64]) -> f64 {
-    let total = weights.iter().sum::<f64>() * x.cols().max(1) as f64;
+fn weighted_variance<T: Scalar>(x: &dyn Rows<T>, weights: &[f64]) -> Result<f64> {
+    let total = weights.iter().sum::<f64>() * x.n_features().max(1) as f64;
     let mean_of = |f: &dyn Fn(f64) -> f64| {
-        let row = |(i, weight): (usize, &f64)| {
-            let sum: f64 = x.row(i).iter().map(|v| f(v.to_f64())).sum();
-            weight * sum
-        };
-        weights.iter().enumerate().map(row).sum::<f64>() / total
+        let (mut sum, mut weights) = (0.0, weights.iter());
+        for_each_batch(x, |batch| {
+            for (i, weight) in (0..batch.rows()).zip(&mut weights) {
+                let row: f64 = batch.row(i).iter().map(|v| f(v.to_f64())).sum();
+                sum += weight * row;
+            }
+            Ok(())
+        })?;
+        Ok::<f64, Error>(sum / total)
     };
-    let mean = mean_of(&|v| v);
+    let mean = mean_of(&|v| v)?;
     mean_of(&|v| (v - mean).powi(2))
 }
 
@@ -194,7 +206,7 @@ const HIGHEST_DEGREE: u32 = 100;
 impl KernelSpec {
     /// Checks the numbers and works out `gamma` from (preprocessed) training rows, and
     /// their weights if they have any.
-    pub fn resolve<T: Scalar>(&self, x: &Matrix<T>, weights: Option<&[f64]>) -> Result<Kernel> {
+    pub fn resolve<T: Scalar>(&self, x: &dyn Rows<T>, weights: Option<&[f64]>) -> Result<Kernel> {
         if !self.coef0.is_finite() {
             return Err(Error::parameter("coef0", self.coef0, "must be finite"));
         }
@@ -206,7 +218,7 @@ impl KernelSpec {
         if self.name == KernelName::Linear {
             return Ok(Kernel::Linear);
         }
-        let gamma = self.gamma.resolve(x, weights);
+        let gamma = self.gamma.resolve(x, weights)?;
         if !(gamma > 0.0 && gamma.is_finite()) {
             return Err(Error::parameter(
                 "gamma",
@@ -231,20 +243,22 @@ impl KernelSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::linalg::Matrix;
 
     #[test]
     fn gamma_means_what_it_means_in_scikit_learn() {
         // X.var() of these is 1.25; two features.
         let x = Matrix::from_rows(&[[1.0f64, 2.0], [3.0, 4.0]]);
-        assert!((Gamma::Scale.resolve(&x, None) - 1.0 / (2.0 * 1.25)).abs() < 1e-15);
-        assert_eq!(Gamma::Auto.resolve(&x, None), 0.5);
+        assert!((Gamma::Scale.resolve(&x, None).unwrap() - 1.0 / (2.0 * 1.25)).abs() < 1e-15);
+        assert_eq!(Gamma::Auto.resolve(&x, None).unwrap(), 0.5);
         let twice = x.select_rows(&[0, 1, 1]);
         let (weighted, repeated) = (
-            Gamma::Scale.resolve(&x, Some(&[1.0, 2.0])),
-            Gamma::Scale.resolve(&twice, None),
+            Gamma::Scale.resolve(&x, Some(&[1.0, 2.0])).unwrap(),
+            Gamma::Scale.resolve(&twice, None).unwrap(),
         );
         assert!((weighted - repeated).abs() < 1e-14);
-        assert_eq!(Gamma::Scale.resolve(&Matrix::<f64>::zeros(3, 2), None), 1.0);
+        let same = Matrix::<f64>::zeros(3, 2);
+        assert_eq!(Gamma::Scale.resolve(&same, None).unwrap(), 1.0);
     }
 
     #[test]

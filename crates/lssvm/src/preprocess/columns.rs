@@ -2,6 +2,7 @@
 
 use rayon::prelude::*;
 
+use crate::data::{Rows, for_each_batch};
 use crate::linalg::{Matrix, Scalar};
 use crate::{Error, Result};
 
@@ -10,24 +11,43 @@ use crate::{Error, Result};
 const ROWS_PER_SUM: usize = 1024;
 
 /// For each column j the sum of `f(j, value)` over the rows, in `f64`.
-pub(super) fn sums<T: Scalar>(x: &Matrix<T>, f: impl Fn(usize, f64) -> f64 + Sync) -> Vec<f64> {
+pub(super) fn sums<T: Scalar>(
+    x: &dyn Rows<T>,
+    f: impl Fn(usize, f64) -> f64 + Sync,
+) -> Result<Vec<f64>> {
     fold(x, 0.0, |sum, j, v| sum + f(j, v), |a, b| a + b)
 }
 
 /// For each column its values folded with `f`, the parts joined with `join`.
 pub(super) fn fold<T: Scalar>(
-    x: &Matrix<T>,
+    x: &dyn Rows<T>,
     start: f64,
     f: impl Fn(f64, usize, f64) -> f64 + Sync,
     join: impl Fn(f64, f64) -> f64,
-) -> Vec<f64> {
-    let cols = x.cols();
-    let mut total = vec![start; cols];
-    if cols == 0 {
-        return total;
+) -> Result<Vec<f64>> {
+    let mut total = vec![start; x.n_features()];
+    if total.is_empty() {
+        return Ok(total);
     }
-    let parts: Vec<Vec<f64>> = x
-        .values()
+    for_each_batch(x, |batch| {
+        for part in parts(batch, start, &f) {
+            for (t, p) in total.iter_mut().zip(part) {
+                *t = join(*t, p);
+            }
+        }
+        Ok(())
+    })?;
+    Ok(total)
+}
+
+/// The folds of every so many rows.
+fn parts<T: Scalar>(
+    x: &Matrix<T>,
+    start: f64,
+    f: &(impl Fn(f64, usize, f64) -> f64 + Sync),
+) -> Vec<Vec<f64>> {
+    let cols = x.cols();
+    x.values()
         .par_chunks(ROWS_PER_SUM * cols)
         .map(|rows| {
             let mut part = vec![start; cols];
@@ -38,18 +58,12 @@ pub(super) fn fold<T: Scalar>(
             }
             part
         })
-        .collect();
-    for part in parts {
-        for (t, p) in total.iter_mut().zip(part) {
-            *t = join(*t, p);
-        }
-    }
-    total
+        .collect()
 }
 
 /// Refuses data without rows, of which nothing can be learnt.
-pub(super) fn need_rows<T: Scalar>(step: &str, x: &Matrix<T>) -> Result<()> {
-    if x.rows() == 0 {
+pub(super) fn need_rows<T: Scalar>(step: &str, x: &dyn Rows<T>) -> Result<()> {
+    if x.is_empty() {
         return Err(Error::Data(format!(
             "{step} cannot be fitted on data without rows: give at least one row"
         )));

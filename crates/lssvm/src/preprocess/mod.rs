@@ -48,7 +48,7 @@ mod unit_norm;
 mod window;
 
 pub use fourier::{FourierSpec, Order, Transform};
-pub use pipeline::Pipeline;
+pub use pipeline::{Pipeline, Preprocessed};
 pub use spec::{PipelineSpec, StepSpec};
 pub use window::WindowSpec;
 

@@ -1,5 +1,8 @@
 //! Fitted steps, one after the other.
 
+use std::ops::Range;
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use super::fourier::Fourier;
@@ -7,6 +10,7 @@ use super::min_max::MinMax;
 use super::standardize::Standardize;
 use super::window::Window;
 use super::{PipelineSpec, StepSpec, center, check_image, unit_norm};
+use crate::data::Rows;
 use crate::linalg::{Matrix, Scalar};
 use crate::{Error, Result};
 
@@ -86,6 +90,36 @@ impl PipelineSpec {
         };
         Ok((pipeline, x))
     }
+
+    /// As [`PipelineSpec::fit`], for rows that are read once or twice for each step that
+    /// learns from them; the same numbers are learnt, to the last bit.
+    ///
+    /// # Errors
+    /// As [`PipelineSpec::fit`], and [`Rows::read`].
+    pub fn fit_rows<T: Scalar>(
+        &self,
+        rows: &Arc<dyn Rows<T>>,
+        mut image: Option<[usize; 3]>,
+    ) -> Result<Pipeline> {
+        if let Some(image) = image {
+            check_image(image, rows.n_features())?;
+        }
+        let mut pipeline = Pipeline {
+            n_features_in: rows.n_features(),
+            n_features_out: rows.n_features(),
+            steps: Vec::with_capacity(self.0.len()),
+        };
+        for spec in &self.0 {
+            let before = Preprocessed::new(Arc::clone(rows), pipeline.clone())?;
+            let step = Step::fit(spec, &before, image)?;
+            pipeline.n_features_out = step.check(pipeline.n_features_out)?;
+            if matches!(step, Step::Fourier(_)) {
+                image = None;
+            }
+            pipeline.steps.push(step);
+        }
+        Ok(pipeline)
+    }
 }
 
 impl Pipeline {
@@ -96,18 +130,22 @@ impl Pipeline {
     /// [`Error::Data`] if `x` has another number of columns than the training
     /// data.
     pub fn transform<T: Scalar>(&self, mut x: Matrix<T>) -> Result<Matrix<T>> {
-        if x.cols() != self.n_features_in {
-            return Err(Error::Data(format!(
-                "the data have {} features, but preprocessing was fitted on {}: give data with the \
-                 same columns as the training data",
-                x.cols(),
-                self.n_features_in
-            )));
-        }
+        self.need_features(x.cols())?;
         for step in &self.steps {
             x = step.apply(x)?;
         }
         Ok(x)
+    }
+
+    fn need_features(&self, found: usize) -> Result<()> {
+        if found == self.n_features_in {
+            return Ok(());
+        }
+        Err(Error::Data(format!(
+            "the data have {found} features, but preprocessing was fitted on {}: give data with \
+             the same columns as the training data",
+            self.n_features_in
+        )))
     }
 
     /// Number of features of the data it was fitted on.
@@ -126,6 +164,52 @@ impl Pipeline {
     }
 }
 
+/// Rows as a pipeline makes them, transformed when they are read.
+pub struct Preprocessed<T: Scalar> {
+    rows: Arc<dyn Rows<T>>,
+    pipeline: Pipeline,
+}
+
+impl<T: Scalar> Preprocessed<T> {
+    /// Raw rows, and what is to be done to them.
+    ///
+    /// # Errors
+    /// [`Error::Data`] if the rows have another number of features than those that the
+    /// pipeline was fitted on.
+    pub fn new(rows: Arc<dyn Rows<T>>, pipeline: Pipeline) -> Result<Self> {
+        pipeline.need_features(rows.n_features())?;
+        Ok(Self { rows, pipeline })
+    }
+
+    fn transformed(&self, raw: Matrix<T>, out: &mut [T]) -> Result<()> {
+        let rows = self.pipeline.transform(raw)?;
+        out.copy_from_slice(rows.values());
+        Ok(())
+    }
+}
+
+impl<T: Scalar> Rows<T> for Preprocessed<T> {
+    fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    fn n_features(&self) -> usize {
+        self.pipeline.n_features_out
+    }
+
+    fn read(&self, rows: Range<usize>, out: &mut [T]) -> Result<()> {
+        self.transformed(self.rows.matrix(rows)?, out)
+    }
+
+    fn pick(&self, rows: &[usize], out: &mut [T]) -> Result<()> {
+        self.transformed(self.rows.picked(rows)?, out)
+    }
+
+    fn matrix(&self, rows: Range<usize>) -> Result<Matrix<T>> {
+        self.pipeline.transform(self.rows.matrix(rows)?)
+    }
+}
+
 /// A fitted step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "step", rename_all = "kebab-case")]
@@ -139,7 +223,7 @@ enum Step {
 }
 
 impl Step {
-    fn fit<T: Scalar>(spec: &StepSpec, x: &Matrix<T>, image: Option<[usize; 3]>) -> Result<Self> {
+    fn fit<T: Scalar>(spec: &StepSpec, x: &dyn Rows<T>, image: Option<[usize; 3]>) -> Result<Self> {
         spec.check()?;
         Ok(match *spec {
             StepSpec::Center => Step::Center,

@@ -7,6 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{columns, rows};
+use crate::data::Rows;
 use crate::linalg::{Matrix, Scalar};
 use crate::{Error, Result};
 
@@ -18,17 +19,18 @@ pub(super) struct Standardize {
 }
 
 impl Standardize {
-    pub(super) fn fit<T: Scalar>(x: &Matrix<T>) -> Result<Self> {
+    pub(super) fn fit<T: Scalar>(x: &dyn Rows<T>) -> Result<Self> {
         columns::need_rows("standardize", x)?;
-        let n = x.rows() as f64;
+        let n = x.len() as f64;
         // Distances from the first row, then from the mean: Σx² − n·mean² loses
         // all digits when the mean is large beside the spread. It also makes
         // the deviation of a constant column exactly zero.
-        let first: Vec<f64> = x.row(0).iter().map(|v| v.to_f64()).collect();
-        let distance = columns::sums(x, |j, v| v - first[j]);
+        let first = x.matrix(0..1)?;
+        let first: Vec<f64> = first.values().iter().map(|v| v.to_f64()).collect();
+        let distance = columns::sums(x, |j, v| v - first[j])?;
         let mean: Vec<f64> = first.iter().zip(distance).map(|(f, d)| f + d / n).collect();
         columns::need_finite("standardize", &mean)?;
-        let squares = columns::sums(x, |j, v| (v - mean[j]) * (v - mean[j]));
+        let squares = columns::sums(x, |j, v| (v - mean[j]) * (v - mean[j]))?;
         columns::need_finite("standardize", &squares)?;
         let scale = squares.iter().map(|s| match (s / n).sqrt() {
             0.0 => 1.0,

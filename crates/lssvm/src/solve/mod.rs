@@ -5,6 +5,7 @@
 //! | [`exact`] | everything, by Cholesky | the solution |
 //! | [`pcg`] | one product with Ω+λI | the solution |
 //! | [`gauss_seidel`] | solves for each block of rows in turn | the solution |
+//! | [`centers`] | one pass over the rows, for a model of P of them | the best such model |
 //! | [`nystrom`] | one member of a committee on J random columns | a plateau set by J |
 //! | [`kaczmarz`] | projects W on the solutions of J random rows | the solution |
 //! | [`matching_pursuit`] (`mp`) | fits the residual by J random columns | the solution |
@@ -25,6 +26,7 @@ mod average;
 mod block_inverse;
 mod blocks;
 mod bordering;
+pub mod centers;
 pub mod exact;
 mod follow;
 pub mod gauss_seidel;
@@ -56,7 +58,7 @@ pub use blocks::Blocks;
 pub use follow::{Followed, Truth};
 pub use phases::{Phase, PhaseReport, Phases};
 pub use preconditioner::rank_for;
-pub use run::{Flow, Iteration, Limits, Observer, Silent, Solution, Stopped, run};
+pub use run::{Flow, Iteration, Limits, Observer, Silent, Solution, Stopped, drive, run};
 pub use together::{Ended, Entry, run_together};
 pub use work::{OpenBlock, Work};
 
@@ -74,6 +76,8 @@ pub enum Method {
     Pcg,
     /// Block Gauss–Seidel.
     GaussSeidel,
+    /// A model of some of the rows, fitted on all of them.
+    Centers,
     /// Committee of Nyström solutions.
     Nystrom,
     /// Block Kaczmarz.
@@ -86,10 +90,11 @@ pub enum Method {
 
 impl Method {
     /// All of them.
-    pub const ALL: [Method; 7] = [
+    pub const ALL: [Method; 8] = [
         Method::Exact,
         Method::Pcg,
         Method::GaussSeidel,
+        Method::Centers,
         Method::Nystrom,
         Method::Kaczmarz,
         Method::Mp,
@@ -121,6 +126,7 @@ impl fmt::Display for Method {
             Method::Exact => "exact",
             Method::Pcg => "pcg",
             Method::GaussSeidel => "gauss-seidel",
+            Method::Centers => "centers",
             Method::Nystrom => "nystrom",
             Method::Kaczmarz => "kaczmarz",
             Method::Mp => "mp",
@@ -199,9 +205,9 @@ impl Plan {
     pub fn solver<T: Scalar>(&self, system: &System<T>) -> Result<Box<dyn Solver<T>>> {
         self.check(system.n())?;
         let size = system.n() + 1;
-        let one = |seed: u64| -> Box<dyn Solver<T>> {
+        let one = |seed: u64| -> Result<Box<dyn Solver<T>>> {
             let blocks = Blocks::new(size, self.block_size, seed);
-            match self.method {
+            Ok(match self.method {
                 Method::Exact => Box::new(exact::Exact::new(system, self.loo)),
                 Method::Pcg => {
                     let (rank, tolerance) = (self.rank, self.tolerance);
@@ -216,20 +222,26 @@ impl Plan {
                     );
                     Box::new(solver)
                 }
+                Method::Centers => {
+                    return Err(Error::parameter(
+                        "method",
+                        self.method,
+                        "fits a model of some rows on all of them, and does not solve the system \
+                         of all: it cannot run beside other methods",
+                    ));
+                }
                 Method::Nystrom => Box::new(nystrom::Nystrom::new(system, blocks)),
                 Method::Kaczmarz => Box::new(kaczmarz::Kaczmarz::new(system, blocks)),
                 Method::Mp => Box::new(matching_pursuit::MatchingPursuit::new(system, blocks)),
                 Method::KaczmarzMp => Box::new(kaczmarz_mp::KaczmarzMp::new(system, blocks)),
-            }
+            })
         };
         if self.averages == 1 || !self.method.is_iterative() {
-            return Ok(one(self.seed));
+            return one(self.seed);
         }
         let seeds = (0..self.averages as u64).map(|s| self.seed.wrapping_add(s));
-        Ok(Box::new(average::Average::new(
-            system,
-            seeds.map(one).collect(),
-        )))
+        let members = seeds.map(one).collect::<Result<_>>()?;
+        Ok(Box::new(average::Average::new(system, members)))
     }
 
     /// Bytes the solver needs beside the data, at its peak.

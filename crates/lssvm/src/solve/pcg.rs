@@ -224,7 +224,7 @@ fn product<T: Scalar>(work: &mut Work<'_, T>, v: &Matrix<T>) -> Matrix<T> {
 }
 
 /// ⟨a, b⟩ of each column, in `f64`.
-fn dots<T: Scalar>(a: &Matrix<T>, b: &Matrix<T>) -> Vec<f64> {
+pub(super) fn dots<T: Scalar>(a: &Matrix<T>, b: &Matrix<T>) -> Vec<f64> {
     let k = a.cols();
     let mut sums = vec![0.0; k];
     let rows = a.values().chunks_exact(k).zip(b.values().chunks_exact(k));

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::track::Track;
-use super::{Followed, OpenBlock, Phases, Plan, Residual};
+use super::{Followed, Method, OpenBlock, Phases, Plan, Residual, Solver};
 use crate::linalg::{Matrix, Scalar};
 use crate::system::{Bordered, Certificate, System};
 use crate::{Error, Result};
@@ -179,7 +179,29 @@ pub fn run<T: Scalar>(
     every: usize,
     observer: &mut dyn Observer,
 ) -> Result<Solution<T>> {
-    let mut track = Track::new(system, plan, limits)?;
+    let solver = plan.solver(system)?;
+    drive(
+        system,
+        (solver, plan.method),
+        limits,
+        test,
+        validation,
+        every,
+        observer,
+    )
+}
+
+/// As [`run`], for a solver that was made elsewhere.
+pub fn drive<T: Scalar>(
+    system: &System<T>,
+    (solver, method): (Box<dyn Solver<T>>, Method),
+    limits: &Limits,
+    test: &mut Option<Followed<T>>,
+    validation: &mut Option<Followed<T>>,
+    every: usize,
+    observer: &mut dyn Observer,
+) -> Result<Solution<T>> {
+    let mut track = Track::new(solver, method, limits)?;
     let mut block = OpenBlock::new(system.n());
     let stopped = loop {
         let iteration = track.step(system, &mut block, test, validation, every, observer)?;

@@ -35,7 +35,8 @@ pub fn run_together<T: Scalar>(
     let mut running = Vec::with_capacity(entries.len());
     for entry in entries {
         // What all have in common, such as a kernel matrix that is kept, is no run's own.
-        let track = Track::new(system, &entry.plan, &entry.limits)?;
+        let solver = entry.plan.solver(system)?;
+        let track = Track::new(solver, entry.plan.method, &entry.limits)?;
         running.push((Some(track), test.map(Followed::again)));
     }
     let mut ended: Vec<Option<Solution<T>>> = entries.iter().map(|_| None).collect();

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use super::{
-    Flow, Followed, Iteration, Limits, Observer, OpenBlock, Phase, Phases, Plan, Residual,
+    Flow, Followed, Iteration, Limits, Method, Observer, OpenBlock, Phase, Phases, Residual,
     Solution, Solver, Step, Stopped, Work,
 };
 use crate::linalg::Scalar;
@@ -25,22 +25,21 @@ pub(super) struct Track<T: Scalar> {
     /// another run had opened included: what the run would have taken alone.
     seconds: f64,
     finished: bool,
-    /// Whether the method works on all of Ω.
-    full: bool,
+    method: Method,
 }
 
 impl<T: Scalar> Track<T> {
-    pub(super) fn new(system: &System<T>, plan: &Plan, limits: &Limits) -> Result<Self> {
+    pub(super) fn new(solver: Box<dyn Solver<T>>, method: Method, limits: &Limits) -> Result<Self> {
         limits.check()?;
         Ok(Self {
-            solver: plan.solver(system)?,
+            solver,
             limits: *limits,
             phases: Phases::default(),
             history: Vec::new(),
             best: None,
             seconds: limits.spent,
             finished: false,
-            full: plan.method.wants_kernel(),
+            method,
         })
     }
 
@@ -139,10 +138,14 @@ impl<T: Scalar> Track<T> {
     }
 
     /// Examines the weights, if that is affordable. Methods on all of Ω have looked at
-    /// it many times: theirs always are.
+    /// it many times: theirs always are. Those of centres solve another system, whose
+    /// residual they know.
     fn certify(&mut self, system: &System<T>, weights: &Bordered<T>) -> Option<Certificate> {
+        if self.method == Method::Centers {
+            return None;
+        }
         let flops = system.true_product_flops(system.outputs() + 1);
-        let affordable = self.full || flops <= CERTIFY_SHARE * self.phases.flops();
+        let affordable = self.method.wants_kernel() || flops <= CERTIFY_SHARE * self.phases.flops();
         affordable.then(|| {
             self.phases
                 .time(Phase::Certify, flops, || system.certify(weights))

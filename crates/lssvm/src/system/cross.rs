@@ -55,6 +55,32 @@ pub fn add_scores<T: Scalar>(
         });
 }
 
+/// Ω(queries, support), all of it, on the pool.
+pub fn kernel_matrix<T: Scalar>(
+    kernel: &Kernel,
+    queries: &Samples<T>,
+    support: &Samples<T>,
+) -> Matrix<T> {
+    let (n, p) = (queries.len(), support.len());
+    let mut out = Matrix::zeros(n, p);
+    let tile_rows = n
+        .div_ceil(rayon::current_num_threads())
+        .clamp(1, TILE_QUERIES);
+    out.values_mut()
+        .par_chunks_mut((tile_rows * p).max(1))
+        .enumerate()
+        .for_each(|(t, tile)| {
+            let rows = tile.len() / p;
+            let x = queries.range(t * tile_rows, t * tile_rows + rows);
+            for left in (0..p).step_by(TILE_SUPPORT) {
+                let right = (left + TILE_SUPPORT).min(p);
+                let part = MatMut::strided(rows, right - left, p, &mut tile[left..]);
+                kernel.fill(part, x, support.range(left, right));
+            }
+        });
+    out
+}
+
 /// Ω(queries, support) for fixed rows on both sides, kept in memory or computed
 /// again at each product.
 #[derive(Debug)]
@@ -74,24 +100,7 @@ impl<T: Scalar> Cross<T> {
 
     /// Computes Ω once and keeps it: [`Cross::stored_bytes`] of memory.
     pub fn stored(queries: Samples<T>, kernel: &Kernel, support: &Samples<T>) -> Self {
-        let (n, p) = (queries.len(), support.len());
-        let mut stored = Matrix::zeros(n, p);
-        let tile_rows = n
-            .div_ceil(rayon::current_num_threads())
-            .clamp(1, TILE_QUERIES);
-        stored
-            .values_mut()
-            .par_chunks_mut((tile_rows * p).max(1))
-            .enumerate()
-            .for_each(|(t, tile)| {
-                let rows = tile.len() / p;
-                let x = queries.range(t * tile_rows, t * tile_rows + rows);
-                for left in (0..p).step_by(TILE_SUPPORT) {
-                    let right = (left + TILE_SUPPORT).min(p);
-                    let part = MatMut::strided(rows, right - left, p, &mut tile[left..]);
-                    kernel.fill(part, x, support.range(left, right));
-                }
-            });
+        let stored = kernel_matrix(kernel, &queries, support);
         Self {
             queries,
             stored: Some(stored),

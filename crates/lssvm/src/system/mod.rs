@@ -27,7 +27,7 @@ mod strip;
 pub use certificate::Certificate;
 pub use clusters::in_clusters;
 pub use columns::Columns;
-pub use cross::{Cross, add_scores};
+pub use cross::{Cross, add_scores, kernel_matrix};
 pub use products::Products;
 pub use store::{Format, Store, TILE};
 pub use strip::Strip;

@@ -300,7 +300,7 @@ pub(crate) fn scale_of<T: Scalar>(data: &Dataset<T>, config: &Config) -> Result<
     let image = config.image_shape.or(data.image);
     let image = image.map(|i| [i.channels, i.height, i.width]);
     let (_, x) = steps.fit(data.features.clone(), image)?;
-    Ok(Gamma::Scale.resolve(&x, data.weights.as_deref()))
+    Gamma::Scale.resolve(&x, data.weights.as_deref())
 }
 
 #[cfg(test)]

@@ -1,0 +1,482 @@
+//! A model of P centres fitted on all N rows: the setting of Falkon and EigenPro, for more
+//! rows than a kernel matrix can have.
+//!
+//! ```text
+//!     min over a, b:   Σᵢ wᵢ ‖yᵢ − Ω(xᵢ, centres) a − b‖² + λ aᵀ Ω(centres, centres) a
+//!
+//!     (K ᵀ W̃ K + λ Ω_cc) a = Kᵀ W̃ Y,     K = Ω(rows, centres),   W̃ = W − W11ᵀW / Σw
+//!     b = ȳ − mᵀa / Σw,                   m = KᵀW1,   ȳ the weighted mean
+//! ```
+//!
+//! If every row is a centre, this is the system of the full kernel, and its solution: with
+//! wᵢ = 1, Ω(Ωa + λa + b − y) = 0.
+//!
+//! The equations are solved by preconditioned conjugate gradients. A step is one pass over
+//! the rows: 2·N·P·M operations for the kernel and 4·N·P·K for two products, of blocks that
+//! stay in the cache. Since m is known after the first pass, the mean of Kd is known before
+//! the pass that computes it, and W̃ costs nothing. Rows are read as they are needed;
+//! memory is two squares of P values and some batches. Vectors are kept in `f64`.
+//!
+//! Ω_cc stands for Ω(centres, centres) + εI, with ε as large as the rounding of Ω: weights
+//! along directions that centres share (those of a linear kernel, of centres that repeat)
+//! would be noise without it.
+
+mod pass;
+mod preconditioner;
+#[cfg(test)]
+mod tests;
+
+pub use pass::Source;
+
+use super::pcg::dots;
+use super::{Phase, Residual, Solver, Step, Truth, Work};
+use crate::kernel::{Kernel, Samples};
+use crate::linalg::{Matrix, Precision, Scalar};
+use crate::system::{Bordered, add_scores, kernel_matrix, relative};
+use crate::{Error, Result};
+use pass::Pass;
+use preconditioner::Preconditioner;
+
+/// A column rests when its own residual is so much of the tolerance for all.
+const COLUMN_SHARE: f64 = 0.3;
+
+/// ε, in units of the rounding error of Ω's values times √P times the mean of its diagonal.
+const ROUNDING: f64 = 4.0;
+
+/// What a model of centres is fitted to.
+pub struct Problem<T: Scalar> {
+    /// All rows, preprocessed.
+    pub source: Source<T>,
+    /// What they should score: as many as there are rows.
+    pub truth: Truth,
+    /// K
+    pub outputs: usize,
+    /// What each row counts, if not all count the same.
+    pub weights: Option<Vec<f64>>,
+    /// The P centres, preprocessed.
+    pub centers: Samples<T>,
+    /// What each centre counts, to guess what all rows count from; in the same order.
+    pub center_weights: Vec<f64>,
+    /// Ω
+    pub kernel: Kernel,
+    /// λ
+    pub lambda: f64,
+}
+
+impl<T: Scalar> Problem<T> {
+    fn weight(&self, row: usize) -> f64 {
+        self.weights.as_ref().map_or(1.0, |weights| weights[row])
+    }
+
+    fn total_weight(&self) -> f64 {
+        match &self.weights {
+            Some(weights) => weights.iter().sum(),
+            None => self.source.len() as f64,
+        }
+    }
+
+    /// What row `row` should score for output `k`.
+    fn target(&self, row: usize, k: usize) -> f64 {
+        match &self.truth {
+            Truth::Classes(codes) => f64::from(u8::from(codes[row] as usize == k)),
+            Truth::Values(values) => values.get(row, k),
+        }
+    }
+
+    /// The weighted mean of the targets.
+    fn mean_target(&self) -> Vec<f64> {
+        let mut sums = vec![0.0; self.outputs];
+        for row in 0..self.source.len() {
+            let weight = self.weight(row);
+            match &self.truth {
+                Truth::Classes(codes) => sums[codes[row] as usize] += weight,
+                Truth::Values(values) => {
+                    let pairs = sums.iter_mut().zip(values.row(row));
+                    pairs.for_each(|(sum, value)| *sum += weight * value);
+                }
+            }
+        }
+        let total = self.total_weight();
+        sums.into_iter().map(|sum| sum / total).collect()
+    }
+
+    fn pass(&self) -> Pass<'_, T> {
+        Pass {
+            source: &self.source,
+            centers: self.centers.view(),
+            kernel: &self.kernel,
+        }
+    }
+
+    /// Ω(centres, centres) in the number type of the preconditioner, and ε.
+    fn omega_of_centers<S: Scalar>(&self) -> (Matrix<S>, f64) {
+        let centers = Samples::<S>::new(self.centers.matrix().cast(), &self.kernel);
+        let omega = kernel_matrix(&self.kernel, &centers, &centers);
+        let p = omega.rows();
+        let mean = (0..p).map(|i| omega.get(i, i).to_f64()).sum::<f64>() / p as f64;
+        (omega, ROUNDING * T::EPSILON * (p as f64).sqrt() * mean)
+    }
+
+    fn kernel_flops_of_centers(&self) -> f64 {
+        let p = self.centers.len() as f64;
+        2.0 * p * p * self.source.n_features() as f64
+    }
+
+    /// Operations of a pass with so many columns in each of so many products.
+    fn flops(&self, products: usize, columns: usize) -> f64 {
+        let pairs = self.source.len() as f64 * self.centers.len() as f64;
+        pairs * 2.0 * (self.source.n_features() + products * columns) as f64
+    }
+}
+
+/// State of the iteration.
+pub struct Centers<T: Scalar> {
+    problem: Problem<T>,
+    tolerance: f64,
+    /// Number type of the preconditioner.
+    precision: Precision,
+    state: Option<State>,
+    weights: Bordered<T>,
+    residual: Option<Residual>,
+}
+
+/// After the first pass.
+struct State {
+    preconditioner: AnyPreconditioner,
+    mean_target: Vec<f64>,
+    /// m
+    sums: Vec<f64>,
+    total: f64,
+    right: Matrix<f64>,
+    a: Matrix<f64>,
+    r: Matrix<f64>,
+    /// P⁻¹R
+    z: Matrix<f64>,
+    /// Directions, and how much of each goes into the next.
+    d: Matrix<f64>,
+    beta: Vec<f64>,
+    /// ⟨R, P⁻¹R⟩ at a = 0.
+    scale: Vec<f64>,
+    rest: f64,
+}
+
+enum AnyPreconditioner {
+    F32(Preconditioner<f32>),
+    F64(Preconditioner<f64>),
+}
+
+impl AnyPreconditioner {
+    fn apply(&self, r: &Matrix<f64>) -> Matrix<f64> {
+        match self {
+            AnyPreconditioner::F32(own) => own.apply(r),
+            AnyPreconditioner::F64(own) => own.apply(r),
+        }
+    }
+
+    fn jitter(&self) -> f64 {
+        match self {
+            AnyPreconditioner::F32(own) => own.jitter(),
+            AnyPreconditioner::F64(own) => own.jitter(),
+        }
+    }
+}
+
+impl<T: Scalar> Centers<T> {
+    /// `tolerance`: the relative residual that is aimed at; `precision` of the
+    /// preconditioner: `f64` converges in fewer steps where λ is small.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] for a kernel that is not positive: the penalty λ aᵀΩa would
+    /// have no least value.
+    pub fn new(problem: Problem<T>, tolerance: f64, precision: Precision) -> Result<Self> {
+        if !problem.kernel.is_positive() {
+            return Err(Error::parameter(
+                "kernel",
+                "sigmoid",
+                "is not positive definite, and the method centers needs a kernel that is",
+            ));
+        }
+        Ok(Self {
+            weights: Bordered::zeros(problem.centers.len(), problem.outputs),
+            problem,
+            tolerance,
+            precision,
+            state: None,
+            residual: None,
+        })
+    }
+
+    /// What it is fitted to.
+    pub fn problem(&self) -> &Problem<T> {
+        &self.problem
+    }
+
+    /// Bytes that it needs beside the centres: for `n` rows of `features` (raw, and after
+    /// preprocessing), held in memory or not.
+    pub fn bytes(
+        n: usize,
+        centers: usize,
+        outputs: usize,
+        features: [usize; 2],
+        held: bool,
+        precision: Precision,
+    ) -> u64 {
+        let preconditioner = match precision {
+            Precision::F32 => Preconditioner::<f32>::bytes(centers),
+            Precision::F64 => Preconditioner::<f64>::bytes(centers),
+        };
+        let vectors = 10 * size_of::<f64>() * centers * (outputs + 1);
+        let pass = Pass::<T>::bytes(n, centers, outputs + 1, features, held);
+        preconditioner + pass + vectors as u64
+    }
+
+    /// The first pass: what the rows say without any weights.
+    fn begin(&self, work: &mut Work<'_, T>) -> Result<State> {
+        let problem = &self.problem;
+        let k = problem.outputs;
+        let mean_target = problem.mean_target();
+        let (total, p) = (problem.total_weight(), problem.centers.len());
+        let answer = |row: usize, values: &mut [T]| {
+            let weight = problem.weight(row);
+            for (c, value) in values.iter_mut().enumerate() {
+                *value = T::from_f64(match c < k {
+                    true => weight * (problem.target(row, c) - mean_target[c]),
+                    false => weight,
+                });
+            }
+        };
+        let flops = problem.flops(1, k + 1);
+        let progress = &mut *work.progress;
+        let sums = work.phases.time(Phase::Product, flops, || {
+            problem.pass().sums(None, k + 1, &answer, progress)
+        })?;
+        let sums = sums.ok_or(Error::Interrupted)?;
+        let right = Matrix::from_fn(p, k, |i, c| sums.get(i, c));
+        let size = p as f64;
+        let flops = problem.kernel_flops_of_centers() + size.powi(3);
+        let preconditioner = work.phases.time(Phase::Precondition, flops, || {
+            let scale = total / problem.center_weights.iter().sum::<f64>();
+            let (weights, lambda) = (&problem.center_weights, problem.lambda);
+            Ok::<_, Error>(match self.precision {
+                Precision::F32 => {
+                    let omega = problem.omega_of_centers();
+                    AnyPreconditioner::F32(Preconditioner::new(omega, weights, scale, lambda)?)
+                }
+                Precision::F64 => {
+                    let omega = problem.omega_of_centers();
+                    AnyPreconditioner::F64(Preconditioner::new(omega, weights, scale, lambda)?)
+                }
+            })
+        })?;
+        let z = preconditioner.apply(&right);
+        let scale = dots(&right, &z);
+        Ok(State {
+            mean_target,
+            sums: (0..p).map(|i| sums.get(i, k)).collect(),
+            total,
+            a: Matrix::zeros(p, k),
+            d: Matrix::zeros(p, k),
+            beta: vec![0.0; k],
+            r: right.clone(),
+            z,
+            rest: COLUMN_SHARE * self.tolerance,
+            scale,
+            right,
+            preconditioner,
+        })
+    }
+
+    /// (KᵀW̃K + λΩ) d; none if somebody asked to stop.
+    fn product(
+        &self,
+        state: &State,
+        d: &Matrix<f64>,
+        work: &mut Work<'_, T>,
+    ) -> Result<Option<Matrix<f64>>> {
+        let problem = &self.problem;
+        let (p, k) = (d.rows(), d.cols());
+        // The weighted mean of Kd.
+        let mean: Vec<f64> = (0..k)
+            .map(|c| {
+                let terms = (0..p).map(|i| state.sums[i] * d.get(i, c));
+                terms.sum::<f64>() / state.total
+            })
+            .collect();
+        let directions: Matrix<T> = d.cast();
+        let answer = |row: usize, values: &mut [T]| {
+            let weight = problem.weight(row);
+            for (value, mean) in values.iter_mut().zip(&mean) {
+                *value = T::from_f64(weight * (value.to_f64() - mean));
+            }
+        };
+        let flops = problem.flops(2, k) + problem.kernel_flops_of_centers();
+        let progress = &mut *work.progress;
+        work.phases.time(Phase::Product, flops, || {
+            let pass = problem.pass();
+            let Some(mut sums) = pass.sums(Some(&directions), k, &answer, progress)? else {
+                return Ok(None);
+            };
+            let mut penalty = Matrix::<T>::zeros(p, k);
+            let centers = problem.centers.view();
+            add_scores(
+                penalty.view_mut(),
+                &problem.kernel,
+                centers,
+                centers,
+                directions.view(),
+            );
+            let pairs = sums.values_mut().iter_mut().zip(penalty.values());
+            let (lambda, jitter) = (problem.lambda, state.preconditioner.jitter());
+            for ((sum, v), d) in pairs.zip(d.values()) {
+                *sum += lambda * (v.to_f64() + jitter * d);
+            }
+            Ok(Some(sums))
+        })
+    }
+
+    /// One step of conjugate gradients; false if somebody asked to stop.
+    fn advance(&self, state: &mut State, work: &mut Work<'_, T>) -> Result<bool> {
+        let awake = state.awake();
+        if awake.is_empty() {
+            return Ok(true);
+        }
+        let d = Matrix::from_fn(state.d.rows(), awake.len(), |i, c| {
+            let place = awake[c];
+            state.beta[place] * state.d.get(i, place) + state.z.get(i, place)
+        });
+        let Some(product) = self.product(state, &d, work)? else {
+            return Ok(false);
+        };
+        let before = dots(&state.r, &state.z);
+        let curvature = dots(&d, &product);
+        let mut alphas = vec![0.0; awake.len()];
+        for (c, &place) in awake.iter().enumerate() {
+            let rows = 0..d.rows();
+            let slope: f64 = rows.map(|i| state.r.get(i, place) * d.get(i, c)).sum();
+            // Zero only for a direction of rounding noise, which is no use.
+            if curvature[c] > 0.0 {
+                alphas[c] = slope / curvature[c];
+            }
+            for i in 0..d.rows() {
+                state.a.row_mut(i)[place] += alphas[c] * d.get(i, c);
+                state.r.row_mut(i)[place] -= alphas[c] * product.get(i, c);
+                state.d.row_mut(i)[place] = d.get(i, c);
+            }
+        }
+        state.z = self.precondition(state, work);
+        for (c, &place) in awake.iter().enumerate() {
+            // ⟨Z, R − R before⟩ / ⟨R, Z⟩ before (Polak and Ribière): the preconditioner is
+            // rounded, and not quite the same in each step.
+            let rows = 0..d.rows();
+            let fell: f64 = rows
+                .map(|i| state.z.get(i, place) * alphas[c] * product.get(i, c))
+                .sum();
+            state.beta[place] = (-fell / before[place]).max(0.0);
+        }
+        Ok(true)
+    }
+
+    fn precondition(&self, state: &State, work: &mut Work<'_, T>) -> Matrix<f64> {
+        let flops = 4.0 * (state.r.rows() as f64).powi(2) * state.r.cols() as f64;
+        let apply = || state.preconditioner.apply(&state.r);
+        work.phases.time(Phase::Precondition, flops, apply)
+    }
+
+    /// Takes over the weights, and returns by how much they changed.
+    fn take_over(&mut self, state: &State) -> f64 {
+        let k = self.problem.outputs;
+        let bias = (0..k).map(|c| {
+            let rows = 0..state.a.rows();
+            let scores = rows.map(|i| state.sums[i] * state.a.get(i, c)).sum::<f64>();
+            T::from_f64(state.mean_target[c] - scores / state.total)
+        });
+        let weights = Bordered {
+            bias: bias.collect(),
+            rows: state.a.cast(),
+        };
+        let mut change = weights.clone();
+        change.add_scaled(&self.weights, -T::ONE);
+        self.weights = weights;
+        relative(change.norm(), self.weights.norm())
+    }
+}
+
+impl State {
+    /// Columns whose residual is not yet small enough; all that are not zero if each of
+    /// them is.
+    fn awake(&mut self) -> Vec<usize> {
+        let now = dots(&self.r, &self.z);
+        let larger = |rest: f64| {
+            let above = |&c: &usize| now[c].max(0.0) > rest * rest * self.scale[c];
+            (0..now.len()).filter(above).collect::<Vec<_>>()
+        };
+        let awake = larger(self.rest);
+        if !awake.is_empty() {
+            return awake;
+        }
+        // Together they do not meet the tolerance yet, or nobody would ask.
+        self.rest *= COLUMN_SHARE;
+        larger(0.0)
+    }
+
+    /// √⟨R, P⁻¹R⟩ of all columns together, as a share of what it was at a = 0.
+    fn residual(&self) -> f64 {
+        let now: f64 = dots(&self.r, &self.z).iter().map(|v| v.max(0.0)).sum();
+        relative(now.sqrt(), self.scale.iter().sum::<f64>().sqrt())
+    }
+}
+
+impl<T: Scalar> Solver<T> for Centers<T> {
+    fn step(&mut self, work: &mut Work<'_, T>) -> Result<Step> {
+        let mut jitter = 0.0;
+        let mut state = match self.state.take() {
+            Some(state) => state,
+            None => {
+                let state = self.begin(work)?;
+                jitter = state.preconditioner.jitter();
+                state
+            }
+        };
+        let went_on = self.advance(&mut state, work)?;
+        let change = self.take_over(&state);
+        let mut residual = Residual {
+            relative: state.residual(),
+            exact: false,
+        };
+        if went_on && residual.relative <= self.tolerance {
+            // R follows from its own recursion: before the tolerance is said to be met, it
+            // is computed anew.
+            if let Some(product) = self.product(&state, &state.a, work)? {
+                state.r = Matrix::from_fn(product.rows(), product.cols(), |i, c| {
+                    state.right.get(i, c) - product.get(i, c)
+                });
+                state.z = self.precondition(&state, work);
+                state.beta.fill(0.0);
+                residual = Residual {
+                    relative: state.residual(),
+                    exact: true,
+                };
+            }
+        }
+        self.residual = Some(residual);
+        self.state = Some(state);
+        Ok(Step {
+            relative_change: change,
+            jitter,
+            finished: false,
+        })
+    }
+
+    fn weights(&self) -> &Bordered<T> {
+        &self.weights
+    }
+
+    fn residual(&self) -> Option<Residual> {
+        self.residual
+    }
+
+    fn steps_per_pass(&self) -> usize {
+        // The residual says when it is time to stop, small changes do not.
+        usize::MAX
+    }
+}
