@@ -226,6 +226,11 @@ pub struct TrainArgs {
     /// Rank of the preconditioner of pcg [default: chosen from rows and features]
     #[arg(long, value_name = "M", help_heading = "Method")]
     pub rank: Option<usize>,
+
+    /// P: the rows that the model of centers is made of; it is fitted on all [default: as
+    /// many as memory and some minutes, or --time, allow]
+    #[arg(long, value_name = "P", help_heading = "Method")]
+    pub centers: Option<usize>,
     /// Most iterations [default: 300 for pcg, 4 for gauss-seidel, 6 for nystrom, else two passes over
     /// the data]
     #[arg(long, short, help_heading = "Method")]

@@ -170,6 +170,7 @@ impl TrainSettings {
             method: args.method.map_or(base.method, |choice| choice.0),
             block_size: args.block_size.or(base.block_size),
             rank: args.rank.or(base.rank),
+            centers: args.centers.or(base.centers),
             iterations: args.iterations.or(base.iterations),
             time: args.time.or(base.time),
             tolerance: args.tolerance.or(base.tolerance),
@@ -325,7 +326,7 @@ mod tests {
     ];
 
     /// For every other option what is typed, and the same in a file.
-    const SAMPLES: [(&str, &str, &str); 37] = [
+    const SAMPLES: [(&str, &str, &str); 38] = [
         ("data", "d.csv", "'d.csv'"),
         ("model", "m", "'m'"),
         ("test", "t.csv", "'t.csv'"),
@@ -345,6 +346,7 @@ mod tests {
         ("method", "mp", "'mp'"),
         ("block-size", "9", "9"),
         ("rank", "5", "5"),
+        ("centers", "6", "6"),
         ("iterations", "11", "11"),
         ("time", "1.5", "1.5"),
         ("tolerance", "0.01", "0.01"),

@@ -48,9 +48,44 @@ pub fn shuffle<T>(rng: &mut ChaCha8Rng, items: &mut [T]) {
     }
 }
 
+/// So many of `0..n`, each set equally likely, in ascending order (Floyd's algorithm).
+/// Memory for those that are drawn alone.
+///
+/// # Panics
+/// If there are not so many.
+pub fn sample(rng: &mut ChaCha8Rng, n: usize, count: usize) -> Vec<usize> {
+    assert!(count <= n, "{count} of {n}");
+    let mut drawn = std::collections::BTreeSet::new();
+    for last in n - count..n {
+        let item = below(rng, last + 1);
+        if !drawn.insert(item) {
+            drawn.insert(last);
+        }
+    }
+    drawn.into_iter().collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn samples_are_sets_and_equally_likely() {
+        let mut rng = rng(3);
+        let mut counts = std::collections::HashMap::new();
+        for _ in 0..10_000 {
+            let drawn = sample(&mut rng, 5, 2);
+            assert!(drawn.len() == 2 && drawn[0] < drawn[1] && drawn[1] < 5);
+            *counts.entry(drawn).or_insert(0) += 1;
+        }
+        assert_eq!(counts.len(), 10);
+        assert!(
+            counts.values().all(|&n| (850..1150).contains(&n)),
+            "{counts:?}"
+        );
+        assert_eq!(sample(&mut rng, 4, 4), [0, 1, 2, 3]);
+        assert!(sample(&mut rng, 4, 0).is_empty());
+    }
 
     #[test]
     fn every_order_is_equally_likely() {

@@ -39,7 +39,7 @@ use std::sync::Arc;
 pub use image::ImageShape;
 pub use labels::{Labels, Targets};
 pub use options::{Column, DEFAULT_MAX_BYTES, Format, ReadOptions, Task};
-pub use rows::{Picked, Rows, for_each_batch};
+pub use rows::{Features, Picked, Rows, for_each_batch};
 
 use crate::error::Place;
 use crate::linalg::{Matrix, Scalar};
@@ -137,52 +137,15 @@ impl<F> Labelled<F> {
     }
 }
 
-impl<T: Scalar> Stream<T> {
+impl<F: Features> Labelled<F> {
     /// Number of samples.
     pub fn n_samples(&self) -> usize {
-        self.features.len()
+        self.features.n_samples()
     }
 
     /// Number of features.
     pub fn n_features(&self) -> usize {
         self.features.n_features()
-    }
-
-    /// The samples with these indices in this order; nothing is read yet.
-    ///
-    /// # Panics
-    /// If there is no such sample.
-    pub fn select(&self, rows: &[usize]) -> Self {
-        let picked = Picked::new(Arc::clone(&self.features), rows.to_vec());
-        self.selected(rows, Arc::new(picked))
-    }
-
-    /// Reads all features into memory.
-    ///
-    /// # Errors
-    /// As [`Rows::read`].
-    pub fn load(self) -> Result<Dataset<T>> {
-        let features = self.features.load()?;
-        Ok(self.with_features(features))
-    }
-}
-
-impl<T: Scalar> From<Dataset<T>> for Stream<T> {
-    fn from(mut data: Dataset<T>) -> Self {
-        let features = std::mem::replace(&mut data.features, Matrix::zeros(0, 0));
-        data.with_features(Arc::new(features))
-    }
-}
-
-impl<T: Scalar> Dataset<T> {
-    /// Number of samples.
-    pub fn n_samples(&self) -> usize {
-        self.features.rows()
-    }
-
-    /// Number of features.
-    pub fn n_features(&self) -> usize {
-        self.features.cols()
     }
 
     /// The first `n` samples, or all if there are fewer.
@@ -191,12 +154,13 @@ impl<T: Scalar> Dataset<T> {
         self.select(&rows)
     }
 
-    /// The samples with these indices, copied in this order.
+    /// The samples with these indices in this order: copied if they are in memory, else
+    /// read when they are needed.
     ///
     /// # Panics
     /// If there is no such sample.
     pub fn select(&self, rows: &[usize]) -> Self {
-        self.selected(rows, self.features.select_rows(rows))
+        self.selected(rows, self.features.select(rows))
     }
 
     /// Two parts at random: this fraction of the samples (rounded) is in the
@@ -211,7 +175,8 @@ impl<T: Scalar> Dataset<T> {
     /// # Ok::<(), lssvm::Error>(())
     /// ```
     pub fn split(&self, fraction: f64, seed: u64) -> Result<(Self, Self)> {
-        split::at_random(self, fraction, seed)
+        let (first, second) = split::at_random(self.n_samples(), fraction, seed)?;
+        Ok((self.select(&first), self.select(&second)))
     }
 
     /// The same with about this fraction of each class in the second part, `codes`
@@ -228,7 +193,27 @@ impl<T: Scalar> Dataset<T> {
     /// # Ok::<(), lssvm::Error>(())
     /// ```
     pub fn split_classes(&self, fraction: f64, seed: u64, codes: &[u32]) -> Result<(Self, Self)> {
-        split::by_class(self, fraction, seed, codes)
+        let (first, second) = split::by_class(self.n_samples(), fraction, seed, codes)?;
+        Ok((self.select(&first), self.select(&second)))
+    }
+}
+
+impl<T: Scalar> Stream<T> {
+    /// Reads all features into memory.
+    ///
+    /// # Errors
+    /// As [`Rows::read`].
+    pub fn load(mut self) -> Result<Dataset<T>> {
+        let nothing = Arc::new(Matrix::zeros(0, 0));
+        let features = std::mem::replace(&mut self.features, nothing).into_matrix()?;
+        Ok(self.with_features(features))
+    }
+}
+
+impl<T: Scalar> From<Dataset<T>> for Stream<T> {
+    fn from(mut data: Dataset<T>) -> Self {
+        let features = std::mem::replace(&mut data.features, Matrix::zeros(0, 0));
+        data.with_features(Arc::new(features))
     }
 }
 

@@ -21,6 +21,29 @@ pub enum Truth {
     Values(Matrix<f64>),
 }
 
+impl Truth {
+    /// As numbers to be fitted: classes as 1 in their column of `outputs` and 0 elsewhere.
+    pub fn targets<T: Scalar>(&self, outputs: usize) -> Matrix<T> {
+        match self {
+            Truth::Values(values) => values.cast(),
+            Truth::Classes(codes) => {
+                Matrix::from_fn(codes.len(), outputs, |i, k| match codes[i] as usize == k {
+                    true => T::ONE,
+                    false => T::ZERO,
+                })
+            }
+        }
+    }
+
+    /// Of the rows with these indices.
+    pub fn select(&self, rows: &[usize]) -> Self {
+        match self {
+            Truth::Values(values) => Truth::Values(values.select_rows(rows)),
+            Truth::Classes(codes) => Truth::Classes(rows.iter().map(|&i| codes[i]).collect()),
+        }
+    }
+}
+
 /// Rows whose scores are kept up to date with the weights.
 #[derive(Debug)]
 pub struct Followed<T: Scalar> {

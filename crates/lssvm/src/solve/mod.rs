@@ -254,6 +254,8 @@ impl Plan {
                 let rank = self.rank.unwrap_or_else(|| rank_for(n, n_features));
                 pcg::Pcg::<T>::bytes(n, rank, outputs)
             }
+            // Not known here: it depends on P, and on where the rows are.
+            Method::Centers => 0,
             Method::GaussSeidel => {
                 gauss_seidel::GaussSeidel::<T>::bytes(n, self.block_size, outputs)
             }

@@ -17,6 +17,10 @@ const MOST_ROWS_FOR_EXACT: usize = 15_000;
 /// fewer passes, and their factors take N·J values.
 const LARGEST_BLOCK: usize = 4 * TILE;
 
+/// Operations of computing the kernel matrix once that are worth repeating in every pass:
+/// some minutes.
+const MOST_OPERATIONS: f64 = 3e13;
+
 /// What is left over of the budget for what is not reckoned here.
 const SLACK: f64 = 0.95;
 
@@ -41,6 +45,7 @@ pub(super) struct Choice {
 /// | up to 15,000 rows | `exact` |
 /// | the kernel matrix fits, in half precision if need be | `pcg`: a small residual in many cheap steps |
 /// | it does not | `gauss-seidel`: the least error in few passes, each of which computes Ω |
+/// | that takes too long, or the rows themselves do not fit | `centers`: a model of some rows |
 /// | no room for its factors either, or a kernel that is not positive | `mp` |
 pub(super) fn choose<T: Scalar>(shape: &Shape, kernel: KernelName, budget: Size) -> Choice {
     let room = Room::new::<T>(shape, budget);
@@ -92,6 +97,14 @@ pub(super) fn choose<T: Scalar>(shape: &Shape, kernel: KernelName, budget: Size)
         }
     }
     let not_kept = "the kernel matrix does not fit in memory";
+    let operations = (n as f64).powi(2) * shape.features as f64;
+    if room.all == 0 || operations > MOST_OPERATIONS {
+        let how = match room.all {
+            0 => "nor do the rows",
+            _ => "and takes too long to compute in every pass",
+        };
+        return choice(Method::Centers, format!("{not_kept}, {how}"));
+    }
     match gauss_seidel_block::<T>(shape, budget) {
         Some(_) => choice(
             Method::GaussSeidel,
@@ -160,7 +173,8 @@ mod tests {
             // 7.3 GB in f32: half precision.
             (60_000, 6, Method::Pcg),
             (60_000, 2, Method::GaussSeidel),
-            (1_000_000, 4, Method::Mp),
+            (1_000_000, 4, Method::Centers),
+            (1_000_000, 1, Method::Centers),
         ] {
             let found = chosen(rows, KernelName::Rbf, gigabytes * gigabyte);
             assert_eq!(found, method, "{rows} rows, {gigabytes} GB");

@@ -51,6 +51,8 @@ pub struct Config {
     pub block_size: Option<usize>,
     /// Rank of the preconditioner of `pcg`.
     pub rank: Option<usize>,
+    /// P, the rows that the model of `centers` is made of.
+    pub centers: Option<usize>,
     /// Most iterations.
     pub iterations: Option<usize>,
     /// Most seconds.
@@ -112,6 +114,9 @@ pub struct Effective {
     /// usual one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rank: Option<usize>,
+    /// P of `centers`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub centers: Option<usize>,
     /// Most iterations.
     pub iterations: usize,
     /// Most seconds.
@@ -186,15 +191,22 @@ const GAUSS_SEIDEL_PASSES: usize = 4;
 /// Most iterations of conjugate gradients; mostly the tolerance ends it earlier.
 const PCG_ITERATIONS: usize = 300;
 
+/// Most passes of `centers`, each of which computes N × P kernel values.
+const CENTERS_ITERATIONS: usize = 50;
+
 /// Iterations without a better validation error after which a run ends: errors of the
 /// first iterations jump about.
 const PCG_PATIENCE: usize = 20;
+const CENTERS_PATIENCE: usize = 5;
 const GAUSS_SEIDEL_PATIENCE: usize = 2;
 const LEAST_PATIENCE: usize = 10;
 
 /// Relative residual of methods that know it; the error of the predictions no longer
 /// changes long before.
 const FULL_TOLERANCE: f64 = 1e-3;
+
+/// Relative residual of the normal equations of `centers`.
+const CENTERS_TOLERANCE: f64 = 1e-3;
 
 /// Relative change (or residual) of methods that work block by block.
 const BLOCK_TOLERANCE: f64 = 1e-4;
@@ -256,6 +268,7 @@ impl Config {
         let iterations = self.iterations.unwrap_or(match method {
             Method::Exact => 1,
             Method::Pcg => PCG_ITERATIONS,
+            Method::Centers => CENTERS_ITERATIONS,
             Method::GaussSeidel => GAUSS_SEIDEL_PASSES,
             Method::Nystrom => DEFAULT_MEMBERS,
             _ => passes,
@@ -263,13 +276,15 @@ impl Config {
         let validated = shape.validation || self.validation.is_some();
         let patience = match method {
             Method::Pcg => PCG_PATIENCE,
+            Method::Centers => CENTERS_PATIENCE,
             Method::GaussSeidel => GAUSS_SEIDEL_PATIENCE,
             // A pass over all indices.
             _ => (size / block_size.max(1)).max(LEAST_PATIENCE),
         };
-        let tolerance = match method.wants_kernel() {
-            true => FULL_TOLERANCE,
-            false => BLOCK_TOLERANCE,
+        let tolerance = match method {
+            Method::Pcg | Method::GaussSeidel => FULL_TOLERANCE,
+            Method::Centers => CENTERS_TOLERANCE,
+            _ => BLOCK_TOLERANCE,
         };
         let cores = || std::thread::available_parallelism().map_or(1, |n| n.get());
         let threads = self.threads.unwrap_or_else(cores);
@@ -290,6 +305,7 @@ impl Config {
             method,
             block_size,
             rank: self.rank,
+            centers: self.centers.filter(|_| method == Method::Centers),
             iterations,
             time: self.time,
             tolerance: self.tolerance.unwrap_or(tolerance),
@@ -313,6 +329,10 @@ impl Config {
         crate::system::check_c(effective.c)?;
         effective.limits().check()?;
         effective.plan().check(rows)?;
+        if let Some(centers) = effective.centers.filter(|p| !(1..=rows).contains(p)) {
+            let requirement = format!("must be from 1 to {rows}, the number of training rows");
+            return Err(Error::parameter("centers", centers, requirement));
+        }
         Ok(effective)
     }
 }

@@ -25,6 +25,9 @@ fn expected_iterations(tolerance: f64) -> f64 {
     15.0 * (orders - 1.0).max(0.3).powf(1.6)
 }
 
+/// Iterations after which `centers` is expected to have met its tolerance.
+const CENTERS_ITERATIONS: f64 = 20.0;
+
 /// A plan for a run.
 #[derive(Debug, Clone, Serialize)]
 pub struct Forecast {
@@ -43,7 +46,7 @@ pub struct Forecast {
 }
 
 /// Seconds that one thread takes for a tile of [`TILE`] rows and columns.
-struct Rates {
+pub(super) struct Rates {
     /// Computing it.
     kernel: f64,
     /// A product of it with a few columns.
@@ -53,7 +56,11 @@ struct Rates {
 }
 
 impl Rates {
-    fn measure<T: Scalar>(kernel: &Kernel, samples: &Samples<T>, outputs: usize) -> Self {
+    pub(super) fn measure<T: Scalar>(
+        kernel: &Kernel,
+        samples: &Samples<T>,
+        outputs: usize,
+    ) -> Self {
         let rows = samples.len().min(TILE);
         let part = samples.range(0, rows);
         let whole = (TILE * TILE) as f64 / (rows * rows).max(1) as f64;
@@ -81,6 +88,13 @@ impl Rates {
             product: slowest(1) * whole,
             square: slowest(2) * whole * TILE as f64 / rows.max(1) as f64,
         }
+    }
+}
+
+impl Rates {
+    /// Seconds of one thread for one kernel value that is used in two products.
+    pub(super) fn of_a_pass(&self) -> f64 {
+        (self.kernel + 2.0 * self.product) / (TILE * TILE) as f64
     }
 }
 
@@ -136,6 +150,11 @@ fn seconds(config: &Effective, [n, m, _]: [usize; 3], kept: Option<Format>, rate
                     * pass
                     * (1.0 + 2.0 * rank / n)
         }
+        Method::Centers => {
+            let p = config.centers.unwrap_or(0) as f64;
+            let passes = iterations.min(CENTERS_ITERATIONS) + 1.0;
+            passes * n * p * rates.of_a_pass() / threads + 2.0 * p.powi(3) / rate
+        }
         Method::GaussSeidel => {
             let j = config.block_size as f64;
             half + n * j * j / 3.0 / rate + iterations * 2.0 * pass
@@ -152,10 +171,11 @@ impl fmt::Display for Forecast {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [n, m, k] = self.shape;
         let config = &self.config;
-        let store = match self.kernel_kept {
-            Some(Format::Full) => "kernel matrix kept in memory",
-            Some(Format::Half) => "kernel matrix kept in half precision",
-            None => "kernel matrix recomputed as needed",
+        let store = match (config.centers, self.kernel_kept) {
+            (Some(centers), _) => format!("{centers} centres, fitted on all rows"),
+            (_, Some(Format::Full)) => "kernel matrix kept in memory".into(),
+            (_, Some(Format::Half)) => "kernel matrix kept in half precision".into(),
+            (_, None) => "kernel matrix recomputed as needed".into(),
         };
         write!(
             f,

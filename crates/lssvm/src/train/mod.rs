@@ -4,6 +4,7 @@
 //! Dataset ─ pipeline ─ kernel ─ system ─ solver ─ Model + Report
 //! ```
 
+mod centers;
 mod choice;
 mod class_weight;
 mod compare;
@@ -24,7 +25,9 @@ pub use report::{Evaluation, HistoryLine, Report};
 pub use study::PathPoint;
 pub(crate) use study::Study;
 
-use crate::data::{Dataset, Labels};
+use std::sync::Arc;
+
+use crate::data::{Dataset, Labelled, Labels, Rows};
 use crate::kernel::KernelName;
 use crate::linalg::{Matrix, Scalar};
 use crate::memory;
@@ -39,14 +42,41 @@ use crate::{Error, Result};
 use memory_plan::Kept;
 use prepare::{LaidOut, Prepared, Ready};
 
+/// Data a run is given, in memory.
+pub type Data<T> = DataOf<Matrix<T>>;
+
+/// Data a run is given, whose features are read when they are needed.
+pub type StreamData<T> = DataOf<Arc<dyn Rows<T>>>;
+
 /// Data a run is given.
-pub struct Data<T: Scalar> {
+pub struct DataOf<F> {
     /// Rows to learn from.
-    pub train: Dataset<T>,
+    pub train: Labelled<F>,
     /// Rows that choose the iteration; not learned from.
-    pub validation: Option<Dataset<T>>,
+    pub validation: Option<Labelled<F>>,
     /// Rows that choose nothing; their error is reported.
-    pub test: Option<Dataset<T>>,
+    pub test: Option<Labelled<F>>,
+}
+
+impl<F> DataOf<F> {
+    /// The same with each part changed.
+    fn map<G>(self, change: impl Fn(Labelled<F>) -> Result<Labelled<G>>) -> Result<DataOf<G>> {
+        Ok(DataOf {
+            train: change(self.train)?,
+            validation: self.validation.map(&change).transpose()?,
+            test: self.test.map(&change).transpose()?,
+        })
+    }
+}
+
+impl<T: Scalar> From<Data<T>> for StreamData<T> {
+    fn from(data: Data<T>) -> Self {
+        DataOf {
+            train: data.train.into(),
+            validation: data.validation.map(Into::into),
+            test: data.test.map(Into::into),
+        }
+    }
 }
 
 /// Told what happens during a run; may ask to stop.
@@ -82,15 +112,35 @@ pub fn fit<T: Scalar>(
     config: &Config,
     watcher: &mut dyn Watcher,
 ) -> Result<(Model<T>, Report)> {
-    let prepared = Prepared::new(data, config)?;
+    fit_prepared(Prepared::new(data, config)?, watcher)
+}
+
+/// As [`fit`], with features that stay where they are if the method is
+/// [`Method::Centers`]; other methods read them into memory.
+///
+/// # Errors
+/// As [`fit`], and [`Error::Memory`] if the features do not fit and the method needs them.
+pub fn fit_stream<T: Scalar>(
+    data: StreamData<T>,
+    config: &Config,
+    watcher: &mut dyn Watcher,
+) -> Result<(Model<T>, Report)> {
+    fit_prepared(Prepared::new(data, config)?, watcher)
+}
+
+fn fit_prepared<T: Scalar>(
+    prepared: Prepared<T>,
+    watcher: &mut dyn Watcher,
+) -> Result<(Model<T>, Report)> {
     in_pool(prepared.config.threads, || {
         let ready = lay_out(prepared)?.ready(watcher)?;
         solve_one(ready, watcher)
     })
 }
 
-/// What [`fit`] would do with the same data and settings, and what it would take.
-pub fn forecast<T: Scalar>(data: Data<T>, config: &Config) -> Result<Forecast> {
+/// What [`fit`] or [`fit_stream`] would do with the same data and settings, and what it
+/// would take.
+pub fn forecast<T: Scalar>(data: impl Into<StreamData<T>>, config: &Config) -> Result<Forecast> {
     let prepared = Prepared::new(data, config)?;
     in_pool(prepared.config.threads, || Ok(lay_out(prepared)?.forecast))
 }
@@ -151,6 +201,9 @@ pub fn fit_kernel_matrix<T: Scalar>(
 }
 
 fn lay_out<T: Scalar>(prepared: Prepared<T>) -> Result<LaidOut<T>> {
+    if prepared.config.method == Method::Centers {
+        return centers::lay_out(prepared);
+    }
     let plans = [prepared.config.plan()];
     let kept = match prepared.config.method {
         // Beside the factor, for refinement and the residual.
@@ -179,9 +232,13 @@ fn solve_ready<T: Scalar>(
         spent: ready.start.elapsed().as_secs_f64(),
         ..config.limits()
     };
-    let solution = solve::run(
+    let solver = match ready.solver.take() {
+        Some(solver) => solver,
+        None => config.plan().solver(&ready.system)?,
+    };
+    let solution = solve::drive(
         &ready.system,
-        &config.plan(),
+        (solver, config.method),
         &limits,
         &mut ready.test,
         &mut ready.validation,
@@ -266,6 +323,12 @@ fn solve_one<T: Scalar>(ready: Ready<T>, watcher: &mut dyn Watcher) -> Result<(M
         codes = codes.map(|codes| back.iter().map(|&i| codes[i]).collect());
     }
     report.support = used_rows(&weights);
+    if let Some(centers) = ready.centers {
+        report
+            .support
+            .iter_mut()
+            .for_each(|row| *row = centers[*row]);
+    }
     let model = Model::new(ModelParts {
         support,
         weights,
@@ -288,7 +351,7 @@ fn solve_one<T: Scalar>(ready: Ready<T>, watcher: &mut dyn Watcher) -> Result<(M
 }
 
 /// What these labels should score, for a model with these outputs.
-pub fn truth<T: Scalar>(data: &Dataset<T>, outputs: &Outputs) -> Result<Truth> {
+pub fn truth<F>(data: &Labelled<F>, outputs: &Outputs) -> Result<Truth> {
     let labels = data.labels.as_ref().ok_or_else(|| {
         Error::Data(format!(
             "{}: there are no labels, so there is nothing to compare predictions with",

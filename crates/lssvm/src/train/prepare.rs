@@ -5,34 +5,38 @@ use std::path::Path;
 use std::time::Instant;
 
 use super::memory_plan::{Kept, MemoryPlan};
-use super::{ClassWeight, Config, Data, Effective, Forecast, Shape, Watcher, truth};
-use crate::data::{Dataset, Targets, Task};
+use super::{
+    ClassWeight, Config, Data, Effective, Forecast, Shape, StreamData, Watcher, truth as truth_for,
+};
+use crate::data::{Dataset, Labelled, Stream, Targets, Task};
 use crate::error::Place;
 use crate::kernel::Kernel;
 use crate::linalg::{Matrix, Scalar};
 use crate::model::{Input, Outputs, argmax};
 use crate::preprocess::Pipeline;
-use crate::solve::{Flow, Followed, Method, Phase, Phases, Plan, Truth};
+use crate::solve::{Flow, Followed, Method, Phase, Phases, Plan, Solver, Truth};
 use crate::system::{System, in_clusters};
 use crate::{Error, Result, random};
 
 /// Everything decided and checked, nothing computed.
 pub(super) struct Prepared<T: Scalar> {
     pub(super) config: Effective,
-    shape: Shape,
-    data: Data<T>,
-    outputs: Outputs,
-    targets: Matrix<T>,
+    pub(super) shape: Shape,
+    pub(super) data: StreamData<T>,
+    pub(super) outputs: Outputs,
+    /// What each training row should score.
+    pub(super) truth: Truth,
     /// What each training row counts, if not all count the same.
-    weights: Option<Vec<f64>>,
-    validation_truth: Option<Truth>,
-    test_truth: Option<Truth>,
-    input: Input,
-    start: Instant,
+    pub(super) weights: Option<Vec<f64>>,
+    pub(super) validation_truth: Option<Truth>,
+    pub(super) test_truth: Option<Truth>,
+    pub(super) input: Input,
+    pub(super) start: Instant,
 }
 
 impl<T: Scalar> Prepared<T> {
-    pub(super) fn new(mut data: Data<T>, config: &Config) -> Result<Self> {
+    pub(super) fn new(data: impl Into<StreamData<T>>, config: &Config) -> Result<Self> {
+        let mut data = data.into();
         let start = Instant::now();
         let mut config = config.clone();
         if data.validation.is_some() {
@@ -62,7 +66,7 @@ impl<T: Scalar> Prepared<T> {
                 format!("the data have {} features a row", data.train.n_features()),
             ));
         }
-        let rows = |part: &Option<Dataset<T>>| part.as_ref().map_or(0, Dataset::n_samples);
+        let rows = |part: &Option<Stream<T>>| part.as_ref().map_or(0, Stream::n_samples);
         let shape = Shape {
             rows: data.train.n_samples(),
             features: data.train.n_features(),
@@ -104,7 +108,7 @@ impl<T: Scalar> Prepared<T> {
         let label_places = labels.column_places().to_vec();
         let targets = labels.resolve(config.task)?;
         let mut weights = row_weights(&data.train, &targets, config.class_weight.as_ref())?;
-        let (outputs, mut targets) = encode(&targets, &label_names, &data.train.source)?;
+        let (outputs, mut truth) = encode(targets, &label_names, &data.train.source)?;
         if let Some(all) = weights.as_mut().filter(|all| all.contains(&0.0)) {
             // A row that counts for nothing is no training row.
             let rows: Vec<usize> = (0..all.len()).filter(|&row| all[row] > 0.0).collect();
@@ -115,7 +119,7 @@ impl<T: Scalar> Prepared<T> {
                 )));
             }
             data.train = data.train.select(&rows);
-            targets = targets.select_rows(&rows);
+            truth = truth.select(&rows);
             all.retain(|&weight| weight > 0.0);
         }
         config.task = match outputs {
@@ -133,8 +137,11 @@ impl<T: Scalar> Prepared<T> {
                 )));
             }
         }
-        let told =
-            |part: &Option<Dataset<T>>| part.as_ref().map(|part| truth(part, &outputs)).transpose();
+        let told = |part: &Option<Stream<T>>| {
+            part.as_ref()
+                .map(|part| truth_for(part, &outputs))
+                .transpose()
+        };
         Ok(Self {
             validation_truth: told(&data.validation)?,
             test_truth: told(&data.test)?,
@@ -152,7 +159,7 @@ impl<T: Scalar> Prepared<T> {
             shape,
             data,
             outputs,
-            targets,
+            truth,
             weights,
             start,
         })
@@ -167,18 +174,17 @@ impl<T: Scalar> Prepared<T> {
 
     /// Fits preprocessing and transforms training and validation rows, and no more.
     pub(super) fn transformed(self) -> Result<Transformed<T>> {
-        let (pipeline, x) = self
-            .config
-            .preprocess
-            .fit(self.data.train.features, self.input.image)?;
-        let validation = self.data.validation;
+        let data = loaded(self.data, &self.config)?;
+        let steps = &self.config.preprocess;
+        let (pipeline, x) = steps.fit(data.train.features, self.input.image)?;
+        let validation = data.validation;
         let validation = validation.map(|part| pipeline.transform(part.features));
         Ok(Transformed {
             validation: validation.transpose()?.zip(self.validation_truth),
             config: self.config,
             shape: self.shape,
             x,
-            targets: self.targets,
+            targets: self.truth.targets(self.outputs.names().len()),
             weights: self.weights,
             outputs: self.outputs,
         })
@@ -186,7 +192,8 @@ impl<T: Scalar> Prepared<T> {
 
     /// Rows that stand for themselves in a kernel matrix that is given.
     pub(super) fn with_kernel(self, omega: &Matrix<T>, plans: &[Plan]) -> Result<LaidOut<T>> {
-        let (targets, c, weights) = (self.targets.clone(), self.config.c, self.weights.clone());
+        let targets = self.truth.targets(self.outputs.names().len());
+        let (c, weights) = (self.config.c, self.weights.clone());
         let mut laid_out = self.lay_out(plans, Kept::Recomputed)?;
         let ready = &mut laid_out.ready;
         // In the order of the matrix.
@@ -202,10 +209,11 @@ impl<T: Scalar> Prepared<T> {
     /// Transforms the rows and decides what runs by these plans will keep in memory.
     pub(super) fn lay_out(self, plans: &[Plan], kept: Kept) -> Result<LaidOut<T>> {
         let mut config = self.config;
-        let (n, k) = (self.targets.rows(), self.targets.cols());
-        let (pipeline, x) = config
-            .preprocess
-            .fit(self.data.train.features, self.input.image)?;
+        let mut targets: Matrix<T> = self.truth.targets(self.outputs.names().len());
+        let (n, k) = (targets.rows(), targets.cols());
+        let data = loaded(self.data, &config)?;
+        let steps = &config.preprocess;
+        let (pipeline, x) = steps.fit(data.train.features, self.input.image)?;
         let kernel = config.kernel_spec().resolve(&x, self.weights.as_deref())?;
         let any = |method| plans.iter().any(|plan| plan.method == method);
         let order = if any(Method::GaussSeidel) {
@@ -218,7 +226,7 @@ impl<T: Scalar> Prepared<T> {
         } else {
             None
         };
-        let (mut targets, mut weights) = (self.targets, self.weights);
+        let mut weights = self.weights;
         let x = match &order {
             Some(order) => {
                 targets = targets.select_rows(order);
@@ -231,8 +239,8 @@ impl<T: Scalar> Prepared<T> {
             part.map(|part| pipeline.transform(part.features))
                 .transpose()
         };
-        let validation = transformed(self.data.validation)?;
-        let test = transformed(self.data.test)?;
+        let validation = transformed(data.validation)?;
+        let test = transformed(data.test)?;
 
         let shape = [n, x.cols(), k];
         let memory = MemoryPlan::new(&config, plans, kept, shape, [&validation, &test])?;
@@ -252,6 +260,8 @@ impl<T: Scalar> Prepared<T> {
                 config,
                 shape,
                 order,
+                centers: None,
+                solver: None,
                 phases: Phases::default(),
                 kernel,
                 pipeline,
@@ -263,6 +273,26 @@ impl<T: Scalar> Prepared<T> {
             },
         })
     }
+}
+
+/// All features in memory, if there is room for them.
+fn loaded<T: Scalar>(data: StreamData<T>, config: &Effective) -> Result<Data<T>> {
+    let others = [data.validation.as_ref(), data.test.as_ref()];
+    let others = others.into_iter().flatten().map(Stream::n_samples);
+    let rows = data.train.n_samples() + others.sum::<usize>();
+    let width = data.train.n_features();
+    let needed = (rows * width * size_of::<T>()) as u64;
+    if needed > config.budget.0 {
+        return Err(Error::Memory {
+            what: format!("{} on {rows} rows of {width} features", config.method),
+            needed,
+            available: config.budget.0,
+            remedy: "use --method centers, which leaves them on disk, fewer rows (--train-rows), \
+                     or raise --memory"
+                .into(),
+        });
+    }
+    data.map(Stream::load)
 }
 
 /// Rows after preprocessing, without a kernel.
@@ -288,9 +318,9 @@ impl<T: Scalar> Transformed<T> {
 /// Everything decided; nothing large computed yet.
 pub(super) struct LaidOut<T: Scalar> {
     pub(super) forecast: Forecast,
-    ready: Ready<T>,
-    validation: Option<(Matrix<T>, Truth)>,
-    test: Option<(Matrix<T>, Truth)>,
+    pub(super) ready: Ready<T>,
+    pub(super) validation: Option<(Matrix<T>, Truth)>,
+    pub(super) test: Option<(Matrix<T>, Truth)>,
 }
 
 impl<T: Scalar> LaidOut<T> {
@@ -326,6 +356,10 @@ pub(super) struct Ready<T: Scalar> {
     pub(super) shape: [usize; 3],
     /// Where row i of the system is in the data, if the rows were put in another order.
     pub(super) order: Option<Vec<usize>>,
+    /// Which rows of the data the system is made of, if not of all.
+    pub(super) centers: Option<Vec<usize>>,
+    /// The solver, if the plan does not say which.
+    pub(super) solver: Option<Box<dyn Solver<T>>>,
     /// Where the time went so far.
     pub(super) phases: Phases,
     pub(super) kernel: Kernel,
@@ -341,8 +375,8 @@ pub(super) struct Ready<T: Scalar> {
 
 /// What each training row counts: its own weight times that of its class; none if all
 /// count the same.
-fn row_weights<T: Scalar>(
-    train: &Dataset<T>,
+fn row_weights<F>(
+    train: &Labelled<F>,
     targets: &Targets,
     class_weight: Option<&ClassWeight>,
 ) -> Result<Option<Vec<f64>>> {
@@ -379,12 +413,8 @@ pub(super) fn truth_of<T: Scalar>(targets: &Matrix<T>, outputs: &Outputs) -> Tru
     }
 }
 
-/// Names the outputs and turns labels into the numbers to be fitted.
-fn encode<T: Scalar>(
-    labels: &Targets,
-    label_names: &[String],
-    source: &Path,
-) -> Result<(Outputs, Matrix<T>)> {
+/// Names the outputs, and says what the rows should score.
+fn encode(labels: Targets, label_names: &[String], source: &Path) -> Result<(Outputs, Truth)> {
     match labels {
         Targets::Classes { names, codes } => {
             if let [only] = names.as_slice() {
@@ -394,20 +424,12 @@ fn encode<T: Scalar>(
                 );
                 return Err(Error::file(source, Place::Whole, problem));
             }
-            let one_hot = Matrix::from_fn(codes.len(), names.len(), |i, k| {
-                if codes[i] as usize == k {
-                    T::ONE
-                } else {
-                    T::ZERO
-                }
-            });
-            let names = names.clone();
-            Ok((Outputs::Classes { names }, one_hot))
+            Ok((Outputs::Classes { names }, Truth::Classes(codes)))
         }
         Targets::Values(values) => {
             let mut names = label_names.to_vec();
             names.resize(values.cols(), String::new());
-            Ok((Outputs::Values { names }, values.cast()))
+            Ok((Outputs::Values { names }, Truth::Values(values)))
         }
     }
 }
