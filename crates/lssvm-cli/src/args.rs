@@ -167,6 +167,11 @@ pub struct TrainArgs {
     /// Use the first N training rows only
     #[arg(long, value_name = "N", help_heading = "What to learn")]
     pub train_rows: Option<usize>,
+    /// See each training image in other ways too: shift=1 (by up to one pixel in each
+    /// direction: 9 times the rows), flip (left to right), rotate=10 (degrees); or several,
+    /// as in shift=1,flip. Rows are made as they are needed, not stored
+    #[arg(long, value_name = "WAYS", help_heading = "What to learn")]
+    pub augment: Option<lssvm::data::Augment>,
     /// Shape of the image that a row is: 28x28, 3x32x32 [default: from the data]
     #[arg(long, help_heading = "What to learn")]
     pub image_shape: Option<ImageShape>,

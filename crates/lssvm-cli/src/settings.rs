@@ -160,6 +160,7 @@ impl TrainSettings {
             task: args.task.or(base.task),
             image_shape: args.image_shape.or(base.image_shape),
             train_rows: args.train_rows.or(base.train_rows),
+            augment: args.augment.or(base.augment),
             preprocess: args.preprocess.clone().or(base.preprocess),
             kernel: args.kernel.or(base.kernel),
             gamma: args.gamma.or(base.gamma),
@@ -326,7 +327,7 @@ mod tests {
     ];
 
     /// For every other option what is typed, and the same in a file.
-    const SAMPLES: [(&str, &str, &str); 38] = [
+    const SAMPLES: [(&str, &str, &str); 39] = [
         ("data", "d.csv", "'d.csv'"),
         ("model", "m", "'m'"),
         ("test", "t.csv", "'t.csv'"),
@@ -346,6 +347,7 @@ mod tests {
         ("method", "mp", "'mp'"),
         ("block-size", "9", "9"),
         ("rank", "5", "5"),
+        ("augment", "shift=1", "'shift=1'"),
         ("centers", "6", "6"),
         ("iterations", "11", "11"),
         ("time", "1.5", "1.5"),

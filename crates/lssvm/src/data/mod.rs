@@ -16,6 +16,7 @@
 //! place.
 
 mod array;
+mod augment;
 mod bytes;
 mod cifar;
 mod detect;
@@ -36,6 +37,7 @@ use std::io::{Cursor, Read, Seek};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub use augment::{Augment, Augmented};
 pub use image::ImageShape;
 pub use labels::{Labels, Targets};
 pub use options::{Column, DEFAULT_MAX_BYTES, Format, ReadOptions, Task};

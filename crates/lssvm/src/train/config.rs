@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::ClassWeight;
 use super::choice::{Choice, choose, gauss_seidel_block};
-use crate::data::{ImageShape, Task};
+use crate::data::{Augment, ImageShape, Task};
 use crate::kernel::{Gamma, KernelName, KernelSpec};
 use crate::linalg::{Precision, Scalar};
 use crate::memory::{self, Size};
@@ -30,6 +30,8 @@ pub struct Config {
     pub image_shape: Option<ImageShape>,
     /// Use the first so many training rows only.
     pub train_rows: Option<usize>,
+    /// In which other ways the images of the training rows are seen.
+    pub augment: Option<Augment>,
     /// Steps applied to the features.
     pub preprocess: Option<PipelineSpec>,
     /// Kernel function.
@@ -91,6 +93,9 @@ pub struct Effective {
     pub image_shape: Option<ImageShape>,
     /// Training rows, with those kept apart for validation.
     pub train_rows: usize,
+    /// In which other ways the images of the training rows are seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub augment: Option<Augment>,
     /// Steps applied to the features.
     pub preprocess: PipelineSpec,
     /// Kernel function.
@@ -227,7 +232,8 @@ impl Config {
             Some(share) => validation_rows(shape.rows, share)?,
             None => 0,
         };
-        let rows = shape.rows - kept_apart;
+        let ways = self.augment.map_or(1, |augment| augment.variants());
+        let rows = (shape.rows - kept_apart) * ways;
         let image = shape.image.is_some();
         let text = if image {
             "center,unit-norm"
@@ -295,6 +301,7 @@ impl Config {
             task: self.task.unwrap_or_default(),
             image_shape: shape.image,
             train_rows: shape.rows,
+            augment: self.augment,
             preprocess,
             kernel,
             gamma: self.gamma.unwrap_or_default(),

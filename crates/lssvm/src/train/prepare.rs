@@ -97,6 +97,9 @@ impl<T: Scalar> Prepared<T> {
             data.train = train;
             data.validation = Some(validation);
         }
+        if let Some(augment) = &config.augment {
+            data.train = data.train.augmented(augment, image)?;
+        }
         let labels = data.train.labels.as_ref().ok_or_else(|| {
             Error::Data(format!(
                 "{}: there are no labels to learn; name the label column, or put the labels \
