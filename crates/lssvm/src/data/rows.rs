@@ -72,6 +72,14 @@ pub trait Rows<T: Scalar>: Send + Sync {
     fn load(&self) -> Result<Matrix<T>> {
         self.matrix(0..self.len())
     }
+
+    /// The same, without a copy where they are in memory and nobody else has them.
+    ///
+    /// # Errors
+    /// As [`Rows::read`].
+    fn into_matrix(self: Arc<Self>) -> Result<Matrix<T>> {
+        self.load()
+    }
 }
 
 impl<T: Scalar> std::fmt::Debug for dyn Rows<T> {
@@ -97,6 +105,54 @@ impl<T: Scalar> Rows<T> for Matrix<T> {
 
     fn load(&self) -> Result<Matrix<T>> {
         Ok(self.clone())
+    }
+
+    fn into_matrix(self: Arc<Self>) -> Result<Matrix<T>> {
+        Ok(Arc::unwrap_or_clone(self))
+    }
+}
+
+/// What samples can have as features: a matrix, or rows that are read when needed.
+pub trait Features {
+    /// Number of samples.
+    fn n_samples(&self) -> usize;
+
+    /// Number of features of each.
+    fn n_features(&self) -> usize;
+
+    /// Those of the samples with these indices, in this order.
+    ///
+    /// # Panics
+    /// If there is no such sample.
+    fn select(&self, rows: &[usize]) -> Self;
+}
+
+impl<T: Scalar> Features for Matrix<T> {
+    fn n_samples(&self) -> usize {
+        self.rows()
+    }
+
+    fn n_features(&self) -> usize {
+        self.cols()
+    }
+
+    fn select(&self, rows: &[usize]) -> Self {
+        self.select_rows(rows)
+    }
+}
+
+impl<T: Scalar> Features for Arc<dyn Rows<T>> {
+    fn n_samples(&self) -> usize {
+        self.len()
+    }
+
+    fn n_features(&self) -> usize {
+        (**self).n_features()
+    }
+
+    /// Nothing is read yet.
+    fn select(&self, rows: &[usize]) -> Self {
+        Arc::new(Picked::new(Arc::clone(self), rows.to_vec()))
     }
 }
 
@@ -128,6 +184,11 @@ impl<T: Scalar> Rows<T> for Picked<T> {
 
     fn read(&self, rows: Range<usize>, out: &mut [T]) -> Result<()> {
         self.rows.pick(&self.indices[rows], out)
+    }
+
+    fn pick(&self, rows: &[usize], out: &mut [T]) -> Result<()> {
+        let rows: Vec<usize> = rows.iter().map(|&row| self.indices[row]).collect();
+        self.rows.pick(&rows, out)
     }
 }
 

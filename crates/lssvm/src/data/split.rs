@@ -1,33 +1,21 @@
 //! Two parts of a data set at random: all rows alike, or class by class.
 
-use super::Dataset;
-use crate::linalg::Scalar;
 use crate::{Error, Result, random};
 
-type Halves<T> = (Dataset<T>, Dataset<T>);
+/// Which rows are in which part, each in the order of the file.
+type Halves = (Vec<usize>, Vec<usize>);
 
 /// All rows alike.
-pub(super) fn at_random<T: Scalar>(
-    data: &Dataset<T>,
-    fraction: f64,
-    seed: u64,
-) -> Result<Halves<T>> {
-    let n = data.n_samples();
+pub(super) fn at_random(n: usize, fraction: f64, seed: u64) -> Result<Halves> {
     let second = wanted(n, fraction)?;
     let mut rows = shuffled(n, seed);
     let second = rows.split_off(n - second);
-    Ok(parts(data, rows, second))
+    Ok(sorted(rows, second))
 }
 
 /// Class by class. Without this a rare class may be in the second part alone, and a
 /// model that never saw it cannot be judged by it.
-pub(super) fn by_class<T: Scalar>(
-    data: &Dataset<T>,
-    fraction: f64,
-    seed: u64,
-    codes: &[u32],
-) -> Result<Halves<T>> {
-    let n = data.n_samples();
+pub(super) fn by_class(n: usize, fraction: f64, seed: u64, codes: &[u32]) -> Result<Halves> {
     if codes.len() != n {
         return Err(Error::Data(format!(
             "{} classes for {n} samples; give one for each",
@@ -54,7 +42,7 @@ pub(super) fn by_class<T: Scalar>(
             format!("no class of these {n} samples has a sample to spare for the other part");
         return Err(Error::parameter("fraction", fraction, requirement));
     }
-    Ok(parts(data, first, second))
+    Ok(sorted(first, second))
 }
 
 /// How many rows of each class are in the second part: the fraction of its rows, rounded
@@ -102,16 +90,15 @@ fn shuffled(n: usize, seed: u64) -> Vec<usize> {
     rows
 }
 
-/// Each in the order of the file.
-fn parts<T: Scalar>(data: &Dataset<T>, mut first: Vec<usize>, mut second: Vec<usize>) -> Halves<T> {
+fn sorted(mut first: Vec<usize>, mut second: Vec<usize>) -> Halves {
     first.sort_unstable();
     second.sort_unstable();
-    (data.select(&first), data.select(&second))
+    (first, second)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::data::Dataset;
     use crate::linalg::Matrix;
 
     fn numbered(n: usize) -> Dataset<f64> {
