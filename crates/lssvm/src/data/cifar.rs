@@ -1,12 +1,13 @@
 //! CIFAR-10's binary version: records of one byte for the class and 3072 for
 //! the pixels, red plane first, 32 rows of 32.
 
-use std::path::{Path, PathBuf};
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
 
-use rayon::prelude::*;
-
-use super::bytes::allocate;
-use super::{Dataset, ImageShape, Labels, ReadOptions};
+use super::array::{Kind, Layout, Numbers, Records};
+use super::source::Source;
+use super::{ImageShape, Labels, ReadOptions, Rows, Stream};
 use crate::error::Place;
 use crate::linalg::{Matrix, Scalar};
 use crate::{Error, Result};
@@ -34,69 +35,82 @@ const NAMES: [&str; CLASSES as usize] = [
     "truck",
 ];
 
-/// Whether the bytes can be CIFAR-10: whole records, each of a known class.
-pub(super) fn looks_like(bytes: &[u8]) -> bool {
-    !bytes.is_empty()
-        && bytes.len().is_multiple_of(RECORD)
-        && bytes.chunks_exact(RECORD).all(|record| record[0] < CLASSES)
+/// Whether a file of this length that begins so can be CIFAR-10: whole records, each of
+/// a known class.
+pub(super) fn looks_like(sample: &[u8], length: u64) -> bool {
+    length > 0
+        && length.is_multiple_of(RECORD as u64)
+        && sample.chunks(RECORD).all(|record| record[0] < CLASSES)
 }
 
 /// The images of one or several files, one after the other.
-pub(super) fn parse<T: Scalar>(
+pub(super) fn open<T: Scalar>(
     source: &Path,
-    files: &[(PathBuf, Vec<u8>)],
+    files: Vec<Source>,
     options: &ReadOptions,
-) -> Result<Dataset<T>> {
-    for (path, bytes) in files {
-        check(path, bytes)?;
+) -> Result<Stream<T>> {
+    let columns = |features: Range<usize>| {
+        let numbers = Numbers {
+            kind: Kind::U8,
+            big_endian: false,
+            layout: Layout::Strided {
+                row: RECORD,
+                features: features.clone().collect(),
+            },
+        };
+        Records::new(numbers, features.len())
+    };
+    let names = names(files.first().map_or(source, Source::path));
+    let (mut pixels, mut classes) = (columns(1..RECORD), Vec::new());
+    let mut left = options.max_rows.unwrap_or(usize::MAX);
+    for file in files {
+        let file = Arc::new(file);
+        let rows = count(&file)?.min(left);
+        left -= rows;
+        pixels = pixels.with_part(&file, 0, rows);
+        let column = columns(0..1).with_part(&file, 0, rows);
+        classes.extend(codes(&file, &column.load()?)?);
     }
-    let records: Vec<&[u8]> = files
-        .iter()
-        .flat_map(|(_, b)| b.chunks_exact(RECORD))
-        .collect();
-    let records = &records[..options.rows(records.len())];
-    let mut values = allocate(source, records.len(), PIXELS, options)?;
-    values
-        .par_chunks_mut(PIXELS)
-        .zip(records)
-        .for_each(|(to, record)| {
-            for (to, &pixel) in to.iter_mut().zip(&record[1..]) {
-                *to = T::from_f64(f64::from(pixel));
-            }
-        });
-    let mut data = Dataset::new(source, Matrix::from_vec(records.len(), PIXELS, values));
+    let mut data = Stream::new(source, Arc::new(pixels));
     data.image = Some(ImageShape {
         channels: 3,
         height: 32,
         width: 32,
     });
     if !options.no_labels {
-        let names = names(files.first().map_or(source, |(path, _)| path));
-        let codes: Vec<u8> = records.iter().map(|record| record[0]).collect();
-        data.labels = Some(Labels::from_codes(&names, &codes).with_source(source, vec![]));
+        data.labels = Some(Labels::from_codes(&names, &classes).with_source(source, vec![]));
     }
     Ok(data)
 }
 
-fn check(path: &Path, bytes: &[u8]) -> Result<()> {
-    if bytes.is_empty() || !bytes.len().is_multiple_of(RECORD) {
+/// Number of images in a file.
+fn count(file: &Source) -> Result<usize> {
+    let length = file.length();
+    if length == 0 || !length.is_multiple_of(RECORD as u64) {
         let problem = format!(
-            "a CIFAR-10 file has {RECORD} bytes for each image, and this has {}; get the file again",
-            bytes.len()
+            "a CIFAR-10 file has {RECORD} bytes for each image, and this has {length}; get the file \
+             again"
         );
-        return Err(Error::file(path, Place::Whole, problem));
+        return Err(Error::file(file.path(), Place::Whole, problem));
     }
-    match bytes
-        .chunks_exact(RECORD)
-        .position(|record| record[0] >= CLASSES)
-    {
-        None => Ok(()),
+    Ok((length / RECORD as u64) as usize)
+}
+
+/// The classes of the images in a file.
+fn codes(file: &Source, classes: &Matrix<f32>) -> Result<Vec<u8>> {
+    let codes: Vec<u8> = classes.values().iter().map(|&class| class as u8).collect();
+    match codes.iter().position(|&code| code >= CLASSES) {
+        None => Ok(codes),
         Some(row) => {
             let problem = format!(
                 "the class is {}, and CIFAR-10 has 0 to 9; this is another file, or damaged",
-                bytes[row * RECORD]
+                codes[row]
             );
-            Err(Error::file(path, Place::Row(row as u64 + 1), problem))
+            Err(Error::file(
+                file.path(),
+                Place::Row(row as u64 + 1),
+                problem,
+            ))
         }
     }
 }
@@ -149,8 +163,9 @@ pub(super) mod tests {
     #[test]
     fn damage_is_named() {
         let message = |bytes: Vec<u8>| {
-            let files = [(PathBuf::from("b.bin"), bytes)];
-            let read = parse::<f32>(Path::new("b.bin"), &files, &ReadOptions::default());
+            let path = Path::new("b.bin");
+            let files = vec![Source::in_memory(path, bytes)];
+            let read = open::<f32>(path, files, &ReadOptions::default());
             read.unwrap_err().to_string()
         };
         assert!(message(vec![0; 3072]).contains("3073 bytes for each image, and this has 3072"));

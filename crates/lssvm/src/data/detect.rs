@@ -28,8 +28,8 @@ const KNOWN: [(&[u8], &str); 6] = [
 /// Where a tar archive says that it is one.
 const TAR: (usize, &[u8]) = (257, b"ustar");
 
-/// The format of a file, whose bytes are already unpacked.
-pub(super) fn format(path: &Path, bytes: &[u8]) -> Result<Format> {
+/// The format of a file of this length, which is already unpacked and begins so.
+pub(super) fn format(path: &Path, bytes: &[u8], length: u64) -> Result<Format> {
     if bytes.starts_with(npy::MAGIC) {
         return Ok(Format::Npy);
     }
@@ -37,15 +37,19 @@ pub(super) fn format(path: &Path, bytes: &[u8]) -> Result<Format> {
         return Ok(Format::Npz);
     }
     let text = is_text(bytes);
-    let cifar = !text && cifar::looks_like(bytes);
-    if idx::magic(bytes).is_some() && (!cifar || idx::parse(path, bytes).is_ok()) {
+    let cifar = !text && cifar::looks_like(bytes, length);
+    if idx::magic(bytes).is_some() && (!cifar || idx::head(path, bytes, length).is_ok()) {
         return Ok(Format::Idx);
     }
     if cifar {
         return Ok(Format::Cifar10);
     }
     if text {
-        return Ok(if is_libsvm(bytes) {
+        let whole = match length > bytes.len() as u64 {
+            true => without_last_word(bytes),
+            false => bytes,
+        };
+        return Ok(if is_libsvm(whole) {
             Format::Libsvm
         } else {
             Format::Csv
@@ -68,6 +72,12 @@ pub(super) fn format(path: &Path, bytes: &[u8]) -> Result<Format> {
             .to_string(),
     };
     Err(Error::file(path, Place::Whole, problem))
+}
+
+/// The last word may be cut.
+fn without_last_word(text: &[u8]) -> &[u8] {
+    let end = text.iter().rposition(u8::is_ascii_whitespace);
+    &text[..end.unwrap_or(text.len())]
 }
 
 /// Text has no bytes that text never has. Bytes above 127 may be UTF-8 or one
@@ -114,11 +124,12 @@ mod tests {
     use crate::data::idx::tests::idx;
 
     fn found(bytes: &[u8]) -> Format {
-        format(Path::new("d"), bytes).unwrap()
+        format(Path::new("d"), bytes, bytes.len() as u64).unwrap()
     }
 
     fn message(bytes: &[u8]) -> String {
-        format(Path::new("d"), bytes).unwrap_err().to_string()
+        let format = format(Path::new("d"), bytes, bytes.len() as u64);
+        format.unwrap_err().to_string()
     }
 
     #[test]
@@ -133,6 +144,22 @@ mod tests {
         assert_eq!(found(b"a b c\n1 2 3\n"), Format::Csv);
         assert_eq!(found("größe;höhe\n1;2\n".as_bytes()), Format::Csv);
         assert_eq!(found(b"time,x\n12:30,1\n"), Format::Csv);
+    }
+
+    #[test]
+    fn a_long_line_is_told_by_its_beginning() {
+        let line = format!(
+            "+1{}\n",
+            (1..5000).map(|i| format!(" {i}:1")).collect::<String>()
+        );
+        for length in 1000..1010 {
+            let found = format(
+                Path::new("d"),
+                &line.as_bytes()[..length],
+                line.len() as u64,
+            );
+            assert_eq!(found.unwrap(), Format::Libsvm, "{length}");
+        }
     }
 
     #[test]

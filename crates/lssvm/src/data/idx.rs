@@ -6,9 +6,11 @@
 //! `train-labels-idx1-ubyte`.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use super::array::{Array, Element, Kind};
-use super::{Dataset, ReadOptions, bytes};
+use super::array::{Element, Head, Kind};
+use super::source::Source;
+use super::{ReadOptions, Stream};
 use crate::error::Place;
 use crate::linalg::Scalar;
 use crate::{Error, Result};
@@ -30,56 +32,49 @@ pub(super) fn magic(bytes: &[u8]) -> Option<(Kind, usize)> {
     (axes > 0).then_some((kind, usize::from(axes)))
 }
 
-/// The array in an IDX file.
-pub(super) fn parse<'a>(path: &'a Path, bytes: &'a [u8]) -> Result<Array<'a>> {
+/// What the head of an IDX file of this length says, of which `sample` is the beginning.
+pub(super) fn head(path: &Path, sample: &[u8], length: u64) -> Result<Head> {
     let whole = |problem: &str| Error::file(path, Place::Whole, problem);
-    let Some((kind, axes)) = magic(bytes) else {
+    let Some((kind, axes)) = magic(sample) else {
         return Err(whole(
             "this is not an IDX file; check the file, or leave out the format",
         ));
     };
-    let head = 4 + 4 * axes;
-    if bytes.len() < head {
+    let start = 4 + 4 * axes;
+    let Some(sizes) = sample.get(4..start) else {
         return Err(whole(
             "the file is cut off within its head; get the file again",
         ));
-    }
-    let (head_bytes, values) = bytes.split_at(head);
-    let (sizes, _) = head_bytes[4..].as_chunks();
+    };
+    let (sizes, _) = sizes.as_chunks();
     let shape = sizes
         .iter()
         .map(|&size| u32::from_be_bytes(size) as usize)
         .collect();
-    Array::new(
-        path,
-        (Element::Number(kind), true),
-        false,
-        shape,
-        values,
-        head,
-    )
+    let element = (Element::Number(kind), true);
+    Head::new(path, element, false, shape, start, length)
 }
 
 /// Images, with the labels in another file if it is given.
-pub(super) fn read<T: Scalar>(
-    path: &Path,
-    bytes: &[u8],
+pub(super) fn open<T: Scalar>(
+    source: Source,
     labels: Option<&Path>,
     options: &ReadOptions,
-) -> Result<Dataset<T>> {
-    let array = parse(path, bytes)?;
+) -> Result<Stream<T>> {
+    let path = source.path().to_path_buf();
+    let array = head(&path, &source.sample()?, source.length())?;
     let images = array.shape()[0];
     if array.shape().len() == 1 {
         let problem = "these are labels without images; give the file of images \
                        (…-images-idx3-…), and keep the labels beside it";
-        return Err(Error::file(path, Place::Whole, problem));
+        return Err(Error::file(&path, Place::Whole, problem));
     }
-    let (features, image) = array.features(options)?;
-    let mut data = Dataset::new(path, features);
+    let (features, image) = array.features(&Arc::new(source), options)?;
+    let mut data = Stream::new(&path, Arc::new(features));
     data.image = image;
     if let Some(labels_path) = labels {
-        let bytes = bytes::load(labels_path)?;
-        let array = parse(labels_path, &bytes)?;
+        let source = Source::open(labels_path, None)?;
+        let array = head(labels_path, &source.sample()?, source.length())?;
         let labels = array.shape()[0];
         if labels != images {
             let problem = format!(
@@ -89,7 +84,7 @@ pub(super) fn read<T: Scalar>(
             );
             return Err(Error::file(labels_path, Place::Whole, problem));
         }
-        data.labels = Some(array.labels(options)?);
+        data.labels = Some(array.labels(&Arc::new(source), options)?);
     }
     Ok(data)
 }

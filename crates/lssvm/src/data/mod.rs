@@ -1,14 +1,17 @@
 //! Data from files: samples as rows of features, and their labels.
 //!
 //! ```text
-//! path ─ folder ─┬─ bytes (gunzip) ─ detect ─ idx, cifar, libsvm, table, npy, npz ─ Dataset
-//!        file ───┘
+//! path ─ folder ─┬─ source (gunzip) ─ detect ─┬─ idx, cifar, npy ──────── Stream ─┐
+//!        file ───┘                            └─ libsvm, table, npz ────────────── Dataset
 //! ```
 //!
 //! [`read`] takes a file or a folder. A file is unpacked if it is gzip, its
 //! format is told by its content, and one reader a format makes a [`Dataset`]
 //! of it; a folder is known by the names of its files. What the labels mean,
 //! classes or numbers, is decided later, by [`Labels::resolve`].
+//!
+//! [`open`] does the same and leaves the features on disk where the format allows
+//! that: a [`Stream`] of them is read when it is needed.
 //!
 //! Readers trust nothing that a file says about itself: sizes are checked
 //! against its length and against the memory that may be used before anything
@@ -28,12 +31,13 @@ mod libsvm;
 mod npy;
 mod npz;
 mod options;
+mod read;
 mod rows;
+mod source;
 mod split;
 mod table;
 mod text;
 
-use std::io::{Cursor, Read, Seek};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -41,11 +45,11 @@ pub use augment::{Augment, Augmented};
 pub use image::ImageShape;
 pub use labels::{Labels, Targets};
 pub use options::{Column, DEFAULT_MAX_BYTES, Format, ReadOptions, Task};
+pub use read::{open, parse, read};
 pub use rows::{Features, Picked, Rows, for_each_batch};
 
-use crate::error::Place;
+use crate::Result;
 use crate::linalg::{Matrix, Scalar};
-use crate::{Error, Result};
 
 /// Samples with their raw features in memory.
 pub type Dataset<T> = Labelled<Matrix<T>>;
@@ -80,13 +84,34 @@ pub struct Labelled<F> {
     pub index_base: Option<u32>,
 }
 
+/// What one path holds, in memory.
+pub type Parts<T> = TrainTest<Matrix<T>>;
+
+/// What one path holds, with features that are read when they are needed.
+pub type StreamParts<T> = TrainTest<Arc<dyn Rows<T>>>;
+
 /// What one path holds: a training part, and a test part if there is one.
 #[derive(Debug, Clone)]
-pub struct Parts<T: Scalar> {
+pub struct TrainTest<F> {
     /// The training part, or the only one.
-    pub train: Dataset<T>,
+    pub train: Labelled<F>,
     /// The test part.
-    pub test: Option<Dataset<T>>,
+    pub test: Option<Labelled<F>>,
+}
+
+impl<F> TrainTest<F> {
+    /// A training part alone.
+    fn alone(train: Labelled<F>) -> Self {
+        Self { train, test: None }
+    }
+
+    /// The same with each part changed.
+    fn map<G>(self, change: impl Fn(Labelled<F>) -> Result<Labelled<G>>) -> Result<TrainTest<G>> {
+        Ok(TrainTest {
+            train: change(self.train)?,
+            test: self.test.map(change).transpose()?,
+        })
+    }
 }
 
 impl<F> Labelled<F> {
@@ -206,8 +231,8 @@ impl<T: Scalar> Stream<T> {
     /// # Errors
     /// As [`Rows::read`].
     pub fn load(mut self) -> Result<Dataset<T>> {
-        let nothing = Arc::new(Matrix::zeros(0, 0));
-        let features = std::mem::replace(&mut self.features, nothing).into_matrix()?;
+        let none: Arc<dyn Rows<T>> = Arc::new(Matrix::zeros(0, 0));
+        let features = std::mem::replace(&mut self.features, none).into_matrix()?;
         Ok(self.with_features(features))
     }
 }
@@ -219,132 +244,7 @@ impl<T: Scalar> From<Dataset<T>> for Stream<T> {
     }
 }
 
-/// Reads a file or a folder.
-///
-/// A file gives one part, except for an NPZ archive with arrays for training
-/// and test. A folder holds MNIST's or CIFAR-10's files, or `train.*` and
-/// `test.*` in any format.
-///
-/// ```
-/// use lssvm::data::{ReadOptions, Targets, Task, read};
-/// # let dir = tempfile::tempdir().unwrap();
-/// let path = dir.path().join("flowers.csv");
-/// std::fs::write(&path, "length,width,species\n5.1,3.5,setosa\n6.2,2.9,virginica\n").unwrap();
-/// let data = read::<f32>(&path, &ReadOptions::default())?.train;
-/// assert_eq!(data.features.row(1), [6.2, 2.9]);
-/// let labels = data.labels.expect("the last column");
-/// assert!(matches!(labels.resolve(Task::Auto)?, Targets::Classes { .. }));
-/// # Ok::<(), lssvm::Error>(())
-/// ```
-pub fn read<T: Scalar>(path: &Path, options: &ReadOptions) -> Result<Parts<T>> {
-    options.check()?;
-    if path.is_dir() {
-        checked(folder::read(path, options)?, options)
-    } else {
-        read_file(path, options)
-    }
-}
-
-/// Reads what is already in memory; `path` serves for messages only.
-///
-/// ```
-/// use lssvm::data::{ReadOptions, parse};
-/// let bytes = b"+1 1:0.5 3:2\n-1 2:1\n".to_vec();
-/// let data = parse::<f64>("memory".as_ref(), bytes, &ReadOptions::default())?.train;
-/// assert_eq!(data.features.row(0), [0.5, 0.0, 2.0]);
-/// # Ok::<(), lssvm::Error>(())
-/// ```
-pub fn parse<T: Scalar>(path: &Path, bytes: Vec<u8>, options: &ReadOptions) -> Result<Parts<T>> {
-    options.check()?;
-    parse_with(path, bytes::unpack(path, bytes)?, |_| None, options)
-}
-
-fn read_file<T: Scalar>(path: &Path, options: &ReadOptions) -> Result<Parts<T>> {
-    // An archive is read from the file, lest its bytes be held beside those of
-    // its arrays. A pipe is not looked into: what is read there is gone.
-    let mut file = bytes::open(path)?;
-    let mut head = [0; 4];
-    let is_zip = file.metadata().is_ok_and(|data| data.is_file())
-        && file.read_exact(&mut head).is_ok()
-        && npz::MAGIC.contains(&&head[..]);
-    if is_zip && options.format.is_none_or(|format| format == Format::Npz) {
-        file.rewind()
-            .map_err(|source| Error::io(path, "read the file", source))?;
-        refuse_columns(path, Format::Npz, options)?;
-        return checked(
-            npz::read(path, std::io::BufReader::new(file), options)?,
-            options,
-        );
-    }
-    drop(file);
-    let beside = |format| match format {
-        _ if options.no_labels || options.labels.is_some() => None,
-        Format::Idx => idx::labels_beside(path),
-        Format::Npy => npy::labels_beside(path),
-        _ => None,
-    };
-    parse_with(path, bytes::load(path)?, beside, options)
-}
-
-/// The one place that knows every reader.
-fn parse_with<T: Scalar>(
-    path: &Path,
-    bytes: Vec<u8>,
-    labels_beside: impl Fn(Format) -> Option<PathBuf>,
-    options: &ReadOptions,
-) -> Result<Parts<T>> {
-    let format = match options.format {
-        Some(format) => format,
-        None => detect::format(path, &bytes)?,
-    };
-    refuse_columns(path, format, options)?;
-    let labels = labels_beside(format);
-    let train = match format {
-        Format::Idx => idx::read(path, &bytes, labels.as_deref(), options)?,
-        Format::Npy => npy::read(path, &bytes, labels.as_deref(), options)?,
-        Format::Csv => table::parse(path, &bytes, options)?,
-        Format::Cifar10 => cifar::parse(path, &[(path.to_path_buf(), bytes)], options)?,
-        Format::Libsvm => {
-            let mut parts = libsvm::parse(&[(path.to_path_buf(), bytes)], options)?;
-            parts.pop().ok_or_else(|| bytes::missing(path))?
-        }
-        Format::Npz => return checked(npz::read(path, Cursor::new(bytes), options)?, options),
-    };
-    checked(Parts { train, test: None }, options)
-}
-
-/// Columns can be chosen in tables only.
-fn refuse_columns(path: &Path, format: Format, options: &ReadOptions) -> Result<()> {
-    if let (Some(column), false) = (&options.weights, format == Format::Csv) {
-        let problem = format!(
-            "the format {format} has no column {column} of weights; write the data as CSV with \
-             such a column"
-        );
-        return Err(Error::file(path, Place::Whole, problem));
-    }
-    if options.labels.is_some() && !matches!(format, Format::Csv | Format::Npy) {
-        let problem = format!(
-            "the format {format} has its labels in their own place; do not choose label columns"
-        );
-        return Err(Error::file(path, Place::Whole, problem));
-    }
-    Ok(())
-}
-
-/// The features are as many as a model expects.
-fn checked<T: Scalar>(parts: Parts<T>, options: &ReadOptions) -> Result<Parts<T>> {
-    for data in std::iter::once(&parts.train).chain(&parts.test) {
-        let found = data.n_features();
-        if let Some(expected) = options.n_features.filter(|&expected| expected != found) {
-            let problem = format!(
-                "there are {found} features, and the model needs {expected}; use data with the \
-                 features of the model"
-            );
-            return Err(Error::file(&data.source, Place::Whole, problem));
-        }
-    }
-    Ok(parts)
-}
-
+#[cfg(test)]
+mod open_tests;
 #[cfg(test)]
 mod tests;

@@ -5,11 +5,13 @@
 //! parallel conversion of [`super::array`] either way, and the head is small.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use super::array::{Array, Element, Kind, Text};
-use super::{Column, Dataset, Labels, ReadOptions};
+use super::array::{Element, Head, Kind, Text};
+use super::source::Source;
+use super::{Column, Labels, ReadOptions, Rows, Stream};
 use crate::error::Place;
-use crate::linalg::{Matrix, Scalar};
+use crate::linalg::Scalar;
 use crate::{Error, Result};
 
 /// What every NPY file begins with.
@@ -25,26 +27,30 @@ pub(super) const PAIRS: [(&str, &str); 5] = [
     ("images", "labels"),
 ];
 
-/// The array in an NPY file.
-pub(super) fn parse<'a>(path: &'a Path, bytes: &'a [u8]) -> Result<Array<'a>> {
+/// What the head of an NPY file of this length says, of which `sample` is the beginning.
+pub(super) fn head(path: &Path, sample: &[u8], length: u64) -> Result<Head> {
     let whole = |problem: &str| Error::file(path, Place::Whole, problem);
-    let cut_off = || whole("the file is cut off within its head; get the file again");
-    let Some(rest) = bytes.strip_prefix(MAGIC) else {
+    let broken = || whole("the head of the NPY file cannot be understood; save the array again");
+    let cut_off = || match length > sample.len() as u64 {
+        // No array of plain numbers has such a head.
+        true => broken(),
+        false => whole("the file is cut off within its head; get the file again"),
+    };
+    let Some(rest) = sample.strip_prefix(MAGIC) else {
         return Err(whole(
             "this is not an NPY file; check the file, or leave out the format",
         ));
     };
     let (&[major, _minor], rest) = rest.split_first_chunk::<2>().ok_or_else(cut_off)?;
-    let (length, rest) = if major == 1 {
-        let (&length, rest) = rest.split_first_chunk::<2>().ok_or_else(cut_off)?;
-        (usize::from(u16::from_le_bytes(length)), rest)
+    let (size, rest) = if major == 1 {
+        let (&size, rest) = rest.split_first_chunk::<2>().ok_or_else(cut_off)?;
+        (usize::from(u16::from_le_bytes(size)), rest)
     } else {
-        let (&length, rest) = rest.split_first_chunk::<4>().ok_or_else(cut_off)?;
-        (u32::from_le_bytes(length) as usize, rest)
+        let (&size, rest) = rest.split_first_chunk::<4>().ok_or_else(cut_off)?;
+        (u32::from_le_bytes(size) as usize, rest)
     };
-    let (head, values) = rest.split_at_checked(length).ok_or_else(cut_off)?;
+    let (head, values) = rest.split_at_checked(size).ok_or_else(cut_off)?;
     let head = String::from_utf8_lossy(head);
-    let broken = || whole("the head of the NPY file cannot be understood; save the array again");
     let descr = entry(&head, "descr").ok_or_else(broken)?;
     let descr = descr.trim_matches(['\'', '"']);
     let element = element(descr).ok_or_else(|| {
@@ -65,14 +71,8 @@ pub(super) fn parse<'a>(path: &'a Path, bytes: &'a [u8]) -> Result<Array<'a>> {
         _ => return Err(broken()),
     };
     let shape = entry(&head, "shape").and_then(shape).ok_or_else(broken)?;
-    Array::new(
-        path,
-        element,
-        fortran,
-        shape,
-        values,
-        bytes.len() - values.len(),
-    )
+    let start = sample.len() - values.len();
+    Head::new(path, element, fortran, shape, start, length)
 }
 
 /// The value of an entry of the head: a tuple, a list, or up to the comma.
@@ -134,89 +134,88 @@ fn element(descr: &str) -> Option<(Element, bool)> {
 }
 
 /// Features, with labels from another file, from columns, or none.
-pub(super) fn read<T: Scalar>(
-    path: &Path,
-    bytes: &[u8],
+pub(super) fn open<T: Scalar>(
+    source: Source,
     labels: Option<&Path>,
     options: &ReadOptions,
-) -> Result<Dataset<T>> {
-    let array = parse(path, bytes)?;
-    let samples = array.shape().first().copied().unwrap_or(0);
-    let (features, image) = array.features(options)?;
-    let mut data = Dataset::new(path, features);
-    data.image = image;
-    if let Some(columns) = label_columns(&data, options)? {
-        take_columns(&mut data, &columns)?;
-    } else if let Some(labels) = labels.filter(|_| !options.no_labels) {
-        let bytes = super::bytes::load(labels)?;
-        data.labels = Some(matching_labels(
-            &parse(labels, &bytes)?,
-            samples,
-            labels,
-            options,
-        )?);
+    most: Option<u64>,
+) -> Result<Stream<T>> {
+    let path = source.path().to_path_buf();
+    let array = head(&path, &source.sample()?, source.length())?;
+    let source = match array.is_scattered() {
+        true => source.held(most)?,
+        false => source,
+    };
+    let source = Arc::new(source);
+    let (features, image) = array.features(&source, options)?;
+    let width = array.width();
+    let columns = match image {
+        Some(_) => None,
+        None => label_columns(&path, width, options)?,
+    };
+    let Some(columns) = columns else {
+        let mut data = Stream::new(&path, Arc::new(features));
+        data.image = image;
+        if let Some(labels) = labels.filter(|_| !options.no_labels) {
+            let samples = array.shape()[0];
+            let source = Source::open(labels, None)?.held(None)?;
+            data.labels = Some(matching_labels(source, samples, options)?);
+        }
+        return Ok(data);
+    };
+    let kept: Vec<usize> = (0..width).filter(|j| !columns.contains(j)).collect();
+    if kept.is_empty() {
+        let problem = "every column is a label; features need a column too";
+        return Err(Error::file(&path, Place::Whole, problem));
     }
+    let features = array.columns(&source, &kept, options)?;
+    let labels = array.columns(&source, &columns, options)?;
+    let labels = Labels::from_values(labels.load()?)?.with_source(&path, vec![]);
+    let mut data = Stream::new(&path, Arc::new(features));
+    data.labels = Some(labels.with_places(columns.iter().copied()));
     Ok(data)
 }
 
 /// Labels, of which there must be as many as samples.
 pub(super) fn matching_labels(
-    array: &Array<'_>,
+    source: Source,
     samples: usize,
-    path: &Path,
     options: &ReadOptions,
 ) -> Result<Labels> {
-    let labels = array.labels(options)?;
+    let array = head(source.path(), &source.sample()?, source.length())?;
+    let path = source.path().to_path_buf();
+    let labels = array.labels(&Arc::new(source), options)?;
     let count = array.shape()[0];
     if count != samples {
         let problem =
             format!("there are {count} labels for {samples} samples; they do not belong together");
-        return Err(Error::file(path, Place::Whole, problem));
+        return Err(Error::file(&path, Place::Whole, problem));
     }
     Ok(labels)
 }
 
-/// Which columns of a two-dimensional array are labels, counted from 0: those
-/// that are asked for, or where they were when a model was trained, or the last
-/// if a model expects one column less.
-fn label_columns<T: Scalar>(
-    data: &Dataset<T>,
-    options: &ReadOptions,
-) -> Result<Option<Vec<usize>>> {
-    let cols = data.features.cols();
-    if data.image.is_some() || options.no_labels || options.n_features == Some(cols) {
+/// Which of so many columns of an array are labels, counted from 0: those that are asked
+/// for, or where they were when a model was trained, or the last if a model expects one
+/// column less.
+fn label_columns(path: &Path, cols: usize, options: &ReadOptions) -> Result<Option<Vec<usize>>> {
+    if options.no_labels || options.n_features == Some(cols) {
         return Ok(None);
     }
     let Some(columns) = &options.labels else {
-        let one_more = options.n_features.is_some_and(|n| n + 1 == cols);
+        let one_more = options
+            .n_features
+            .is_some_and(|n| n.checked_add(1) == Some(cols));
         let last = || one_more.then(|| vec![cols - 1]);
         return Ok(options.known_labels(cols).or_else(last));
     };
     let found = columns.iter().map(|column| match column {
-        Column::Index(_) => column.place(cols, &data.source),
+        Column::Index(_) => column.place(cols, path),
         Column::Name(name) => {
             let problem = format!("an array has no column named '{name}'; give its number");
-            Err(Error::file(&data.source, Place::Whole, problem))
+            Err(Error::file(path, Place::Whole, problem))
         }
     });
     found.collect::<Result<Vec<usize>>>().map(Some)
-}
-
-fn take_columns<T: Scalar>(data: &mut Dataset<T>, columns: &[usize]) -> Result<()> {
-    let all = &data.features;
-    let kept: Vec<usize> = (0..all.cols()).filter(|j| !columns.contains(j)).collect();
-    if kept.is_empty() {
-        let problem = "every column is a label; features need a column too";
-        return Err(Error::file(&data.source, Place::Whole, problem));
-    }
-    let labels = Matrix::from_fn(all.rows(), columns.len(), |i, j| {
-        all.get(i, columns[j]).to_f64()
-    });
-    let features = Matrix::from_fn(all.rows(), kept.len(), |i, j| all.get(i, kept[j]));
-    let labels = Labels::from_values(labels)?.with_source(&data.source, vec![]);
-    data.labels = Some(labels.with_places(columns.iter().copied()));
-    data.features = features;
-    Ok(())
 }
 
 /// The file of labels that belongs to a file of features by its name, if there
@@ -239,6 +238,7 @@ pub(super) fn labels_beside(path: &Path) -> Option<PathBuf> {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use crate::linalg::Matrix;
 
     /// An NPY file with this head.
     pub(in crate::data) fn npy(descr: &str, fortran: bool, shape: &str, values: &[u8]) -> Vec<u8> {
@@ -254,18 +254,23 @@ pub(super) mod tests {
     }
 
     fn message(bytes: &[u8]) -> String {
-        parse(Path::new("d.npy"), bytes).unwrap_err().to_string()
+        let head = head(Path::new("d.npy"), bytes, bytes.len() as u64);
+        head.unwrap_err().to_string()
     }
 
     #[test]
     fn heads_are_understood() {
+        let shape = |bytes: &[u8]| {
+            let head = head(Path::new("d"), bytes, bytes.len() as u64);
+            head.unwrap().shape().to_vec()
+        };
         let bytes = npy("|u1", false, "(2, 3)", &[1, 2, 3, 4, 5, 6]);
-        assert_eq!(parse(Path::new("d"), &bytes).unwrap().shape(), [2, 3]);
+        assert_eq!(shape(&bytes), [2, 3]);
         let one = npy(">f4", true, "(1,)", &[0; 4]);
-        assert_eq!(parse(Path::new("d"), &one).unwrap().shape(), [1]);
+        assert_eq!(shape(&one), [1]);
         let mut second = npy("|u1", false, "(1L, 1L)", &[1]);
         second.splice(6..10, [2, 0, second[8], second[9], 0, 0]);
-        assert_eq!(parse(Path::new("d"), &second).unwrap().shape(), [1, 1]);
+        assert_eq!(shape(&second), [1, 1]);
     }
 
     #[test]

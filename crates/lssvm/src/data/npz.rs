@@ -5,12 +5,15 @@
 //! `features` or `images` with `y`, `labels`, `target` or `targets`.
 
 use std::io::{Read, Seek};
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 
 use zip::ZipArchive;
 
-use super::bytes::MAX_INFLATION;
-use super::{Dataset, Parts, ReadOptions, npy};
+use super::bytes::{MAX_INFLATION, check_length};
+use super::read::loaded;
+use super::source::Source;
+use super::{Dataset, Parts, ReadOptions, Stream, npy};
 use crate::error::Place;
 use crate::linalg::Scalar;
 use crate::{Error, Result};
@@ -21,11 +24,12 @@ pub(super) const MAGIC: [&[u8]; 2] = [b"PK\x03\x04", b"PK\x05\x06"];
 const FEATURES: [&str; 4] = ["x", "data", "features", "images"];
 const LABELS: [&str; 5] = ["y", "labels", "label", "target", "targets"];
 
-/// The parts of an archive.
+/// The parts of an archive, no array of which may take more than `most` bytes.
 pub(super) fn read<T: Scalar, R: Read + Seek>(
     path: &Path,
     file: R,
     options: &ReadOptions,
+    most: Option<u64>,
 ) -> Result<Parts<T>> {
     let mut archive = ZipArchive::new(file).map_err(|error| damaged(path, &error))?;
     let names: Vec<String> = archive
@@ -47,18 +51,13 @@ pub(super) fn read<T: Scalar, R: Read + Seek>(
         return Err(Error::file(path, Place::Whole, problem));
     };
     let part = train.map(|_| "train");
-    let train = read_part(
-        path,
-        &mut archive,
-        name,
-        find(&names, &LABELS, part),
-        options,
-    )?;
+    let labels = find(&names, &LABELS, part);
+    let train = read_part(path, &mut archive, name, labels, options, most)?;
     let test = match part.and_then(|_| find(&names, &FEATURES, Some("test"))) {
         None => None,
         Some(name) => {
             let labels = find(&names, &LABELS, Some("test"));
-            Some(read_part(path, &mut archive, name, labels, options)?)
+            Some(read_part(path, &mut archive, name, labels, options, most)?)
         }
     };
     Ok(Parts { train, test })
@@ -86,40 +85,45 @@ fn read_part<T: Scalar, R: Read + Seek>(
     features: &str,
     labels: Option<&str>,
     options: &ReadOptions,
+    most: Option<u64>,
 ) -> Result<Dataset<T>> {
-    let (name, bytes) = extract(path, archive, features)?;
-    let array = npy::parse(&name, &bytes)?;
-    let samples = array.shape().first().copied().unwrap_or(0);
-    let (features, image) = array.features(options)?;
-    let mut data = Dataset::new(path, features);
+    let array = extract(path, archive, features, most)?;
+    let inside = array.path().to_path_buf();
+    let head = npy::head(&inside, &array.sample()?, array.length())?;
+    let (features, image) = head.features(&Arc::new(array), options)?;
+    let mut data: Dataset<T> = loaded(Stream::new(&inside, Arc::new(features)), options)?;
     data.image = image;
-    drop(bytes);
+    data.source = path.to_path_buf();
     if let Some(labels) = labels.filter(|_| !options.no_labels) {
-        let (name, bytes) = extract(path, archive, labels)?;
-        let array = npy::parse(&name, &bytes)?;
-        data.labels = Some(npy::matching_labels(&array, samples, &name, options)?);
+        let array = extract(path, archive, labels, most)?;
+        data.labels = Some(npy::matching_labels(array, head.shape()[0], options)?);
     }
     Ok(data)
 }
 
-/// The bytes of an array, and the path that messages give it.
+/// The bytes of an array.
 fn extract<R: Read + Seek>(
     path: &Path,
     archive: &mut ZipArchive<R>,
     name: &str,
-) -> Result<(PathBuf, Vec<u8>)> {
-    let mut entry = archive
+    limit: Option<u64>,
+) -> Result<Source> {
+    let entry = archive
         .by_name(name)
         .map_err(|error| damaged(path, &error))?;
     let most = (entry.compressed_size() as usize).saturating_mul(MAX_INFLATION);
     // Room for what the head promises, but not for a promise that no packed
     // data can keep, nor for more than a piece at first.
     let mut bytes = Vec::with_capacity((entry.size() as usize).min(most).min(1 << 30));
+    let inside = format!("{}[{}]", path.display(), name.trim_end_matches(".npy"));
+    let inside = Path::new(&inside);
+    check_length(inside, entry.size(), limit)?;
     entry
+        .take(limit.map_or(u64::MAX, |limit| limit.saturating_add(1)))
         .read_to_end(&mut bytes)
         .map_err(|error| damaged(path, &error))?;
-    let inside = format!("{}[{}]", path.display(), name.trim_end_matches(".npy"));
-    Ok((PathBuf::from(inside), bytes))
+    check_length(inside, bytes.len() as u64, limit)?;
+    Ok(Source::in_memory(inside, bytes))
 }
 
 fn damaged(path: &Path, error: &dyn std::error::Error) -> Error {

@@ -1,13 +1,11 @@
 //! Where the values of a sample lie in a file.
 
-use rayon::prelude::*;
-
-use super::TASK;
 use crate::linalg::Scalar;
 
 /// Where the values of a row lie in a file, counted in values.
-pub(super) enum Layout {
-    /// Row after row.
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::data) enum Layout {
+    /// Row after row, all of each.
     Contiguous,
     /// Row `i` starts at `i * row`, and its features lie at these offsets.
     Strided { row: usize, features: Vec<usize> },
@@ -44,38 +42,53 @@ impl Layout {
         }
     }
 
+    /// Some columns of rows of `cols` values.
+    pub(super) fn columns(&self, cols: usize, columns: &[usize]) -> Self {
+        match self {
+            Layout::Contiguous => Layout::Strided {
+                row: cols,
+                features: columns.to_vec(),
+            },
+            Layout::Strided { row, features } => Layout::Strided {
+                row: *row,
+                features: columns.iter().map(|&column| features[column]).collect(),
+            },
+        }
+    }
+
+    /// Fills rows of `cols` values with those from row `first` of `bytes` on.
     pub(super) fn fill<T: Scalar, const N: usize>(
         &self,
+        bytes: &[u8],
+        first: usize,
         values: &mut [T],
         cols: usize,
-        bytes: &[u8],
-        decode: impl Fn([u8; N]) -> f64 + Sync,
+        decode: impl Fn([u8; N]) -> f64,
     ) {
         let (numbers, _) = bytes.as_chunks::<N>();
+        let value = |at: usize| T::from_f64(decode(numbers[at]));
+        let rows = values.chunks_exact_mut(cols).enumerate();
         match self {
             Layout::Contiguous => {
-                let from = numbers[..values.len()].par_chunks(TASK);
-                values
-                    .par_chunks_mut(TASK)
-                    .zip(from)
-                    .for_each(|(to, from)| {
-                        for (to, from) in to.iter_mut().zip(from) {
-                            *to = T::from_f64(decode(*from));
-                        }
-                    });
+                for (to, from) in values.iter_mut().zip(&numbers[first * cols..]) {
+                    *to = T::from_f64(decode(*from));
+                }
             }
-            Layout::Strided { row, features } => {
-                // Column by column within a block of rows: in Fortran order a
-                // column of the block is one piece of the file.
-                let block = (TASK / cols).max(16);
-                let blocks = values.par_chunks_mut(block * cols).enumerate();
-                blocks.for_each(|(b, to)| {
-                    for (j, offset) in features.iter().enumerate() {
-                        for (i, to) in to.chunks_exact_mut(cols).enumerate() {
-                            to[j] = T::from_f64(decode(numbers[(b * block + i) * row + offset]));
-                        }
+            Layout::Strided { row, features } if features.iter().all(|at| at < row) => {
+                for (i, to) in rows {
+                    let start = (first + i) * row;
+                    for (to, at) in to.iter_mut().zip(features) {
+                        *to = value(start + at);
                     }
-                });
+                }
+            }
+            // Column by column: in Fortran order a column is one piece of the file.
+            Layout::Strided { row, features } => {
+                for (j, at) in features.iter().enumerate() {
+                    for (i, to) in values.chunks_exact_mut(cols).enumerate() {
+                        to[j] = value((first + i) * row + at);
+                    }
+                }
             }
         }
     }

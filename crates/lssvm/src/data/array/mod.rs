@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `number.rs` | types of numbers, and their decoding |
 //! | `layout.rs` | where the values of a sample lie |
+//! | `records.rs` | rows of numbers that are read when they are needed |
 //! | `text.rs` | labels that are text |
 //!
 //! The first axis counts the samples; the others are flattened to features.
@@ -12,27 +13,24 @@
 
 mod layout;
 mod number;
+mod records;
 #[cfg(test)]
 mod tests;
 mod text;
 
 use std::path::Path;
+use std::sync::Arc;
 
-use rayon::prelude::*;
-
-use super::bytes::allocate;
+use super::source::Source;
 use super::{ImageShape, Labels, ReadOptions};
 use crate::error::Place;
-use crate::linalg::{Matrix, Scalar};
+use crate::linalg::Matrix;
 use crate::{Error, Result};
-use layout::Layout;
-use number::Numbers;
 
-pub(super) use number::Kind;
+pub(super) use layout::Layout;
+pub(super) use number::{Kind, Numbers};
+pub(super) use records::Records;
 pub(super) use text::Text;
-
-/// Values that one task converts, at least.
-const TASK: usize = 1 << 16;
 
 /// Numbers of channels by which the channel axis of an image is recognised:
 /// grey, colour, colour with transparency.
@@ -56,59 +54,58 @@ impl Element {
     }
 }
 
-/// An array whose bytes are as many as its shape needs.
+/// What the head of a file says of its array, and the file has as many bytes as that
+/// needs.
 #[derive(Debug)]
-pub(super) struct Array<'a> {
-    path: &'a Path,
+pub(super) struct Head {
     element: Element,
     big_endian: bool,
     /// The first axis runs fastest (Fortran) instead of the last.
     fortran: bool,
     shape: Vec<usize>,
-    bytes: &'a [u8],
+    /// Where the values begin.
+    start: usize,
 }
 
-impl<'a> Array<'a> {
-    /// Checks `bytes`, which follow `head` bytes, against the shape that the
-    /// head claims.
+impl Head {
+    /// Checks the shape that a head of `start` bytes claims against the length of the
+    /// file.
     pub(super) fn new(
-        path: &'a Path,
+        path: &Path,
         (element, big_endian): (Element, bool),
         fortran: bool,
         shape: Vec<usize>,
-        bytes: &'a [u8],
-        head: usize,
+        start: usize,
+        length: u64,
     ) -> Result<Self> {
         let count = shape
             .iter()
             .try_fold(1usize, |n, &size| n.checked_mul(size));
         let size = element.size();
-        let expected = count.and_then(|n| n.checked_mul(size?));
+        let expected = count.and_then(|n| n.checked_mul(size?)?.checked_add(start));
         let fail = |problem| Err(Error::file(path, Place::Whole, problem));
         let Some(expected) = expected else {
             return fail(format!(
                 "the head claims a shape of {shape:?}, which no file can hold; get the file again"
             ));
         };
-        if bytes.len() != expected {
-            let (state, remedy) = if bytes.len() < expected {
+        if length != expected as u64 {
+            let (state, remedy) = if length < expected as u64 {
                 ("cut off", "get the file again")
             } else {
                 ("too long", "it may be damaged, or not what its head says")
             };
             return fail(format!(
-                "the file is {state}: a shape of {shape:?} needs {} bytes, and there are {}; {remedy}",
-                expected.saturating_add(head),
-                bytes.len() + head
+                "the file is {state}: a shape of {shape:?} needs {expected} bytes, and there are \
+                 {length}; {remedy}"
             ));
         }
         Ok(Self {
-            path,
             element,
             big_endian,
             fortran,
             shape,
-            bytes,
+            start,
         })
     }
 
@@ -117,12 +114,14 @@ impl<'a> Array<'a> {
         &self.shape
     }
 
-    /// The samples as rows, and the shape of the images if they are images.
-    pub(super) fn features<T: Scalar>(
-        &self,
-        options: &ReadOptions,
-    ) -> Result<(Matrix<T>, Option<ImageShape>)> {
-        let whole = |problem: String| Err(Error::file(self.path, Place::Whole, problem));
+    /// Whether the values of a sample are scattered over the whole file.
+    pub(super) fn is_scattered(&self) -> bool {
+        self.fortran && self.shape.len() > 1
+    }
+
+    /// The type of the features, if there are any: numbers of two axes or more.
+    fn feature_kind(&self, path: &Path) -> Result<Kind> {
+        let whole = |problem: String| Err(Error::file(path, Place::Whole, problem));
         let Element::Number(kind) = self.element else {
             return whole(
                 "the array is text, and features must be numbers; encode them as numbers".into(),
@@ -140,19 +139,46 @@ impl<'a> Array<'a> {
                 self.shape
             ));
         }
-        let rows = options.rows(self.shape[0]);
-        let cols = self.shape[1..].iter().product();
-        let mut values = allocate(self.path, rows, cols, options)?;
-        let (axes, image) = self.axes();
-        self.numbers(kind, &axes).read_into(&mut values, cols);
-        if matches!(kind, Kind::F16 | Kind::F32 | Kind::F64) {
-            self.check_finite(&values, cols)?;
-        }
-        Ok((Matrix::from_vec(rows, cols, values), image))
+        Ok(kind)
     }
 
-    /// The labels of the first `rows` samples: one or more numbers for each, or a text.
-    pub(super) fn labels(&self, options: &ReadOptions) -> Result<Labels> {
+    /// Number of values of a sample.
+    pub(super) fn width(&self) -> usize {
+        self.shape.iter().skip(1).product()
+    }
+
+    /// The samples as rows, and the shape of the images if they are images.
+    pub(super) fn features(
+        &self,
+        source: &Arc<Source>,
+        options: &ReadOptions,
+    ) -> Result<(Records, Option<ImageShape>)> {
+        let kind = self.feature_kind(source.path())?;
+        let (axes, image) = self.axes();
+        let numbers = self.numbers(kind, &axes);
+        let rows = options.rows(self.shape[0]);
+        let records = Records::new(numbers, self.width());
+        Ok((records.with_part(source, self.start, rows), image))
+    }
+
+    /// Some columns of a table, in this order.
+    pub(super) fn columns(
+        &self,
+        source: &Arc<Source>,
+        columns: &[usize],
+        options: &ReadOptions,
+    ) -> Result<Records> {
+        let kind = self.feature_kind(source.path())?;
+        let mut numbers = self.numbers(kind, &[1]);
+        numbers.layout = numbers.layout.columns(self.width(), columns);
+        let rows = options.rows(self.shape[0]);
+        let records = Records::new(numbers, columns.len()).with_places(columns);
+        Ok(records.with_part(source, self.start, rows))
+    }
+
+    /// The labels of the first rows: one or more numbers for each, or a text.
+    pub(super) fn labels(&self, source: &Arc<Source>, options: &ReadOptions) -> Result<Labels> {
+        let path = source.path();
         let cols = match *self.shape {
             [_] => 1,
             [_, 1] => 1,
@@ -163,33 +189,32 @@ impl<'a> Array<'a> {
                      targets that are numbers",
                     self.shape
                 );
-                return Err(Error::file(self.path, Place::Whole, problem));
+                return Err(Error::file(path, Place::Whole, problem));
             }
         };
         let rows = options.rows(self.shape[0]);
         let kind = match self.element {
             Element::Number(kind) => kind,
             Element::Text(text) => {
-                let labels = text.labels(self.bytes, self.big_endian, rows, self.path)?;
-                return Ok(labels.with_source(self.path, vec![]));
+                let bytes = source.part(self.start as u64, source.length())?;
+                let labels = text.labels(&bytes, self.big_endian, rows, path)?;
+                return Ok(labels.with_source(path, vec![]));
             }
         };
-        let mut values = vec![0f64; rows * cols];
         let axes: Vec<usize> = (1..self.shape.len()).collect();
-        self.numbers(kind, &axes).read_into(&mut values, cols);
-        if let Some(at) = values.iter().position(|v| !v.is_finite()) {
+        let numbers = self.numbers(kind, &axes);
+        let records = Records::new(numbers, cols).with_part(source, self.start, rows);
+        let mut values = Matrix::zeros(rows, cols);
+        records.read_any(0..rows, values.values_mut())?;
+        if let Some(at) = values.values().iter().position(|v: &f64| !v.is_finite()) {
             let problem = format!(
                 "the label is {}; labels must be finite: drop the row",
-                values[at]
+                values.values()[at]
             );
-            return Err(Error::file(
-                self.path,
-                Place::Row((at / cols) as u64 + 1),
-                problem,
-            ));
+            let row = Place::Row((at / cols) as u64 + 1);
+            return Err(Error::file(path, row, problem));
         }
-        Ok(Labels::from_values(Matrix::from_vec(rows, cols, values))?
-            .with_source(self.path, vec![]))
+        Ok(Labels::from_values(values)?.with_source(path, vec![]))
     }
 
     /// The axes after the first in the order in which features run, and the
@@ -214,35 +239,13 @@ impl<'a> Array<'a> {
         }
     }
 
-    /// The axes after the first in the order in which they run in a row.
-    fn numbers(&self, kind: Kind, axes: &[usize]) -> Numbers<'a> {
+    /// The numbers, with the axes after the first in the order in which they run in a
+    /// row.
+    fn numbers(&self, kind: Kind, axes: &[usize]) -> Numbers {
         Numbers {
             kind,
             big_endian: self.big_endian,
             layout: Layout::new(&self.shape, self.fortran, axes),
-            bytes: self.bytes,
-        }
-    }
-
-    fn check_finite<T: Scalar>(&self, values: &[T], cols: usize) -> Result<()> {
-        let found = values
-            .par_chunks(TASK)
-            .enumerate()
-            .find_map_first(|(task, chunk)| {
-                let at = chunk.iter().position(|v| !v.is_finite())?;
-                Some(task * TASK + at)
-            });
-        match found {
-            None => Ok(()),
-            Some(at) => {
-                let (row, feature) = (at / cols + 1, at % cols + 1);
-                let problem = format!(
-                    "feature {feature} is {}, not a finite number in {:?}; replace it or drop the row",
-                    values[at],
-                    T::PRECISION
-                );
-                Err(Error::file(self.path, Place::Row(row as u64), problem))
-            }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The types of numbers that files hold, and their decoding.
 
 use super::layout::Layout;
-use crate::linalg::Scalar;
+use crate::linalg::{Precision, Scalar};
 
 /// The type of one number in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,44 +32,72 @@ impl Kind {
     }
 }
 
-/// Numbers of one type and byte order, laid out in a file.
-pub(super) struct Numbers<'a> {
-    pub(super) kind: Kind,
-    pub(super) big_endian: bool,
-    pub(super) layout: Layout,
-    pub(super) bytes: &'a [u8],
+/// Numbers of one type and byte order, laid out in rows.
+#[derive(Debug, Clone)]
+pub(in crate::data) struct Numbers {
+    pub(in crate::data) kind: Kind,
+    pub(in crate::data) big_endian: bool,
+    pub(in crate::data) layout: Layout,
 }
 
-impl Numbers<'_> {
-    /// Fills rows of `cols` values.
-    pub(super) fn read_into<T: Scalar>(&self, values: &mut [T], cols: usize) {
-        let layout = &self.layout;
+impl Numbers {
+    /// Fills rows of `cols` values with those from row `first` of `bytes` on.
+    pub(super) fn decode<T: Scalar>(
+        &self,
+        bytes: &[u8],
+        first: usize,
+        values: &mut [T],
+        cols: usize,
+    ) {
         macro_rules! fill {
-            ($t:ty) => {
+            ($decode:expr) => {
+                self.layout.fill(bytes, first, values, cols, $decode)
+            };
+            (number $t:ty) => {
                 if self.big_endian {
-                    layout.fill(values, cols, self.bytes, |b| <$t>::from_be_bytes(b) as f64)
+                    fill!(|b| <$t>::from_be_bytes(b) as f64)
                 } else {
-                    layout.fill(values, cols, self.bytes, |b| <$t>::from_le_bytes(b) as f64)
+                    fill!(|b| <$t>::from_le_bytes(b) as f64)
                 }
             };
         }
         match self.kind {
-            Kind::Bool => layout.fill(values, cols, self.bytes, |[b]| f64::from(u8::from(b != 0))),
-            Kind::U8 => layout.fill(values, cols, self.bytes, |[b]| f64::from(b)),
-            Kind::I8 => fill!(i8),
-            Kind::U16 => fill!(u16),
-            Kind::I16 => fill!(i16),
-            Kind::U32 => fill!(u32),
-            Kind::I32 => fill!(i32),
-            Kind::U64 => fill!(u64),
-            Kind::I64 => fill!(i64),
-            Kind::F32 => fill!(f32),
-            Kind::F64 => fill!(f64),
-            Kind::F16 if self.big_endian => {
-                layout.fill(values, cols, self.bytes, |b| half(u16::from_be_bytes(b)))
-            }
-            Kind::F16 => layout.fill(values, cols, self.bytes, |b| half(u16::from_le_bytes(b))),
+            Kind::Bool => fill!(|[b]| f64::from(u8::from(b != 0))),
+            Kind::U8 => fill!(|[b]| f64::from(b)),
+            Kind::I8 => fill!(number i8),
+            Kind::U16 => fill!(number u16),
+            Kind::I16 => fill!(number i16),
+            Kind::U32 => fill!(number u32),
+            Kind::I32 => fill!(number i32),
+            Kind::U64 => fill!(number u64),
+            Kind::I64 => fill!(number i64),
+            Kind::F32 => fill!(number f32),
+            Kind::F64 => fill!(number f64),
+            Kind::F16 if self.big_endian => fill!(|b| half(u16::from_be_bytes(b))),
+            Kind::F16 => fill!(|b| half(u16::from_le_bytes(b))),
         }
+    }
+
+    /// Values from one row to the next, of which `cols` are read.
+    pub(super) fn row(&self, cols: usize) -> usize {
+        match self.layout {
+            Layout::Contiguous => cols,
+            Layout::Strided { row, .. } => row,
+        }
+    }
+
+    /// Whether the bytes of a row are the values of a row as memory has them.
+    pub(super) fn is_native<T: Scalar>(&self) -> bool {
+        let same = match T::PRECISION {
+            Precision::F32 => self.kind == Kind::F32,
+            Precision::F64 => self.kind == Kind::F64,
+        };
+        same && self.layout == Layout::Contiguous && self.big_endian == cfg!(target_endian = "big")
+    }
+
+    /// Whether a value may be infinite, or not a number, in this type.
+    pub(super) fn may_be_infinite(&self) -> bool {
+        matches!(self.kind, Kind::F16 | Kind::F32 | Kind::F64)
     }
 }
 

@@ -1,10 +1,48 @@
 use super::*;
+use crate::data::{Rows, Stream};
+use crate::linalg::Scalar;
+
+/// A head with the bytes that follow it.
+#[derive(Debug)]
+struct Array {
+    head: Head,
+    source: Arc<Source>,
+}
+
+impl Array {
+    fn new(
+        path: &Path,
+        element: (Element, bool),
+        fortran: bool,
+        shape: Vec<usize>,
+        bytes: &[u8],
+        start: usize,
+    ) -> Result<Self> {
+        let all = [&vec![0; start], bytes].concat();
+        let head = Head::new(path, element, fortran, shape, start, all.len() as u64)?;
+        let source = Arc::new(Source::in_memory(path, all));
+        Ok(Self { head, source })
+    }
+
+    fn features<T: Scalar>(
+        &self,
+        options: &ReadOptions,
+    ) -> Result<(Matrix<T>, Option<ImageShape>)> {
+        let (features, image) = self.head.features(&self.source, options)?;
+        let data = Stream::new(self.source.path(), Arc::new(features));
+        Ok((crate::data::read::loaded(data, options)?.features, image))
+    }
+
+    fn labels(&self, options: &ReadOptions) -> Result<Labels> {
+        self.head.labels(&self.source, options)
+    }
+}
 
 fn bytes(n: u8) -> Vec<u8> {
     (0..n).collect()
 }
 
-fn array<'a>(shape: &[usize], fortran: bool, bytes: &'a [u8]) -> Array<'a> {
+fn array(shape: &[usize], fortran: bool, bytes: &[u8]) -> Array {
     Array::new(
         Path::new("d"),
         (Element::Number(Kind::U8), false),
@@ -16,7 +54,7 @@ fn array<'a>(shape: &[usize], fortran: bool, bytes: &'a [u8]) -> Array<'a> {
     .unwrap()
 }
 
-fn features(array: &Array<'_>) -> (Matrix<f32>, Option<ImageShape>) {
+fn features(array: &Array) -> (Matrix<f32>, Option<ImageShape>) {
     array.features(&ReadOptions::default()).unwrap()
 }
 
@@ -181,7 +219,7 @@ fn only_the_first_rows_are_read_on_demand() {
     assert_eq!(rows, Matrix::from_rows(&[[0.0, 3.0], [1.0, 4.0]]));
 }
 
-fn text<'a>(width: Text, shape: &[usize], bytes: &'a [u8]) -> Array<'a> {
+fn text(width: Text, shape: &[usize], bytes: &[u8]) -> Array {
     let element = (Element::Text(width), false);
     Array::new(Path::new("d"), element, false, shape.to_vec(), bytes, 0).unwrap()
 }
@@ -242,7 +280,7 @@ fn text_is_read_as_classes() {
 #[test]
 fn text_that_is_no_label_is_refused() {
     let all = ReadOptions::default();
-    let message = |array: Array<'_>| array.labels(&all).unwrap_err().to_string();
+    let message = |array: Array| array.labels(&all).unwrap_err().to_string();
     let empty = message(text(Text::Narrow(2), &[2], b"a\0\0\0"));
     assert!(empty.starts_with("d, row 2: the label is empty"), "{empty}");
     let latin = message(text(Text::Narrow(2), &[2], b"a\0\xe9t"));
@@ -263,4 +301,99 @@ fn text_that_is_no_label_is_refused() {
         features.contains("text, and features must be numbers"),
         "{features}"
     );
+}
+
+/// The same bytes on disk and in memory, as rows of three columns of which the second is
+/// left out.
+fn both(kind: Kind, big: bool, bytes: &[u8]) -> (tempfile::TempDir, [Records; 2]) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("d");
+    std::fs::write(&path, bytes).unwrap();
+    let rows = bytes.len() / kind.size() / 3;
+    let head = |length| {
+        let element = (Element::Number(kind), big);
+        Head::new(&path, element, false, vec![rows, 3], 0, length).unwrap()
+    };
+    let records = [
+        Source::open(&path, Some(0)).unwrap(),
+        Source::in_memory(&path, bytes.to_vec()),
+    ]
+    .map(|source| {
+        let head = head(source.length());
+        let columns = head.columns(&Arc::new(source), &[2, 0], &ReadOptions::default());
+        columns.unwrap()
+    });
+    (dir, records)
+}
+
+#[test]
+fn rows_on_disk_are_those_in_memory() {
+    // More than two chunks, and gaps between picked rows of all sizes.
+    let bytes: Vec<u8> = (0..3_000_000u64).map(|i| (i * i % 251) as u8).collect();
+    for (kind, big) in [(Kind::U8, false), (Kind::I16, true)] {
+        let (_dir, [disk, memory]) = both(kind, big, &bytes);
+        let n = Rows::<f32>::len(&disk);
+        let expected: Matrix<f64> = memory.load().unwrap();
+        assert_eq!(Rows::<f64>::load(&disk).unwrap(), expected);
+        let picked: Vec<usize> = (0..400)
+            .map(|i: usize| i.pow(3) % n)
+            .chain([n - 1, 0, 0, n - 1, n - 2])
+            .collect();
+        let found: Matrix<f64> = disk.picked(&picked).unwrap();
+        assert_eq!(found, expected.select_rows(&picked));
+        let part: Matrix<f64> = disk.matrix(7..n - 5).unwrap();
+        assert_eq!(part.values(), &expected.values()[14..2 * (n - 5)]);
+    }
+}
+
+#[test]
+fn a_value_that_is_not_finite_is_named_when_it_is_read() {
+    let mut values = vec![1f32; 3 * 500_000];
+    values[3 * 400_000 + 2] = f32::NAN;
+    values[1] = f32::NAN; // In the column that is left out.
+    let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+    let (_dir, records) = both(Kind::F32, false, &bytes);
+    for records in records {
+        let message = |found: Result<Matrix<f32>>| found.unwrap_err().to_string();
+        for text in [
+            message(records.load()),
+            message(records.picked(&[9, 400_000, 3])),
+        ] {
+            let expected = "d, row 400001: feature 3 is NaN, not a finite number in F32";
+            assert!(text.contains(expected), "{text}");
+        }
+        assert!(Rows::<f32>::matrix(&records, 0..400_000).is_ok());
+    }
+}
+
+#[test]
+fn files_one_after_the_other_are_rows_of_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let numbers = Numbers {
+        kind: Kind::F64,
+        big_endian: false,
+        layout: Layout::Contiguous,
+    };
+    let mut records = Records::new(numbers, 2);
+    let mut all = Vec::new();
+    for (i, rows) in [3, 0, 1, 200_000].into_iter().enumerate() {
+        let path = dir.path().join(i.to_string());
+        let values: Vec<f64> = (0..2 * rows).map(|j| (i * 1000 + j) as f64).collect();
+        let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+        // A head that is not read.
+        std::fs::write(&path, [&[1; 5], &bytes[..]].concat()).unwrap();
+        all.extend(values);
+        let source = Arc::new(Source::open(&path, None).unwrap());
+        records = records.with_part(&source, 5, rows);
+    }
+    let all = Matrix::from_vec(200_004, 2, all);
+    assert_eq!(Rows::<f64>::load(&records).unwrap(), all);
+    let picked = [5, 2, 3, 4, 200_003, 0, 3];
+    assert_eq!(
+        Rows::<f64>::picked(&records, &picked).unwrap(),
+        all.select_rows(&picked)
+    );
+    std::fs::write(dir.path().join("2"), b"").unwrap();
+    let message = Rows::<f64>::picked(&records, &picked).unwrap_err();
+    assert!(message.to_string().contains("now has fewer"), "{message}");
 }

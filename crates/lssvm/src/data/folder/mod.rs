@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use rayon::prelude::*;
-
-use super::{Dataset, Format, Parts, ReadOptions, bytes, cifar, detect, idx, libsvm};
+use super::read::{format, open_file, refuse_columns};
+use super::source::Source;
+use super::{Format, ReadOptions, Stream, StreamParts, bytes, cifar, idx, libsvm};
 use crate::error::Place;
 use crate::linalg::Scalar;
 use crate::{Error, Result};
@@ -29,25 +29,29 @@ const TRAIN: [&str; 1] = ["train"];
 const TEST: [&str; 2] = ["t10k", "test"];
 
 /// The parts in a folder.
-pub(super) fn read<T: Scalar>(folder: &Path, options: &ReadOptions) -> Result<Parts<T>> {
+pub(super) fn open<T: Scalar>(
+    folder: &Path,
+    options: &ReadOptions,
+    most: Option<u64>,
+) -> Result<StreamParts<T>> {
     let names = list(folder)?;
     let has = |name: &str| names.iter().any(|n| n == name);
     if names
         .iter()
         .any(|name| is_idx(name, "images") || is_idx(name, "labels"))
     {
-        super::refuse_columns(folder, Format::Idx, options)?;
-        return mnist(folder, &names, options);
+        refuse_columns(folder, Format::Idx, options)?;
+        return mnist(folder, &names, options, most);
     }
     if BATCHES.iter().any(|batch| has(batch)) {
-        super::refuse_columns(folder, Format::Cifar10, options)?;
-        return cifar10(folder, options);
+        refuse_columns(folder, Format::Cifar10, options)?;
+        return cifar10(folder, options, most);
     }
     let train = part_file(folder, &names, &TRAIN)?;
     let test = part_file(folder, &names, &TEST)?;
     match train {
-        Some(train) => train_and_test(&train, test.as_deref(), options),
-        None if has(CIFAR_FOLDER) => read(&folder.join(CIFAR_FOLDER), options),
+        Some(train) => train_and_test(&train, test.as_deref(), options, most),
+        None if has(CIFAR_FOLDER) => open(&folder.join(CIFAR_FOLDER), options, most),
         None => Err(Error::file(
             folder,
             Place::Whole,
@@ -77,7 +81,12 @@ fn starts_with_any(name: &str, starts: &[&str]) -> bool {
     starts.iter().any(|start| name.starts_with(start))
 }
 
-fn mnist<T: Scalar>(folder: &Path, names: &[String], options: &ReadOptions) -> Result<Parts<T>> {
+fn mnist<T: Scalar>(
+    folder: &Path,
+    names: &[String],
+    options: &ReadOptions,
+    most: Option<u64>,
+) -> Result<StreamParts<T>> {
     let part = |starts: &[&str]| -> Result<Option<(PathBuf, Option<PathBuf>)>> {
         let find = |what| {
             names
@@ -103,8 +112,9 @@ fn mnist<T: Scalar>(folder: &Path, names: &[String], options: &ReadOptions) -> R
             (None, None) => Ok(None),
         }
     };
-    let read = |(images, labels): (PathBuf, Option<PathBuf>)| -> Result<Dataset<T>> {
-        idx::read(&images, &bytes::load(&images)?, labels.as_deref(), options)
+    let open = |(images, labels): (PathBuf, Option<PathBuf>)| -> Result<Stream<T>> {
+        let source = Source::open(&images, most)?;
+        idx::open(source, labels.as_deref(), options)
     };
     let Some(train) = part(&TRAIN)? else {
         let problem = "there is no training part: its images are in train-images-idx3-ubyte; \
@@ -112,14 +122,18 @@ fn mnist<T: Scalar>(folder: &Path, names: &[String], options: &ReadOptions) -> R
         return Err(Error::file(folder, Place::Whole, problem));
     };
     let test = part(&TEST)?;
-    let (train, test) = rayon::join(|| read(train), || test.map(read).transpose());
-    Ok(Parts {
+    let (train, test) = rayon::join(|| open(train), || test.map(open).transpose());
+    Ok(StreamParts {
         train: train?,
         test: test?,
     })
 }
 
-fn cifar10<T: Scalar>(folder: &Path, options: &ReadOptions) -> Result<Parts<T>> {
+fn cifar10<T: Scalar>(
+    folder: &Path,
+    options: &ReadOptions,
+    most: Option<u64>,
+) -> Result<StreamParts<T>> {
     let missing: Vec<&str> = BATCHES
         .iter()
         .copied()
@@ -132,22 +146,15 @@ fn cifar10<T: Scalar>(folder: &Path, options: &ReadOptions) -> Result<Parts<T>> 
         );
         return Err(Error::file(folder, Place::Whole, problem));
     }
-    let load = |name: &&str| -> Result<(PathBuf, Vec<u8>)> {
-        let path = folder.join(name);
-        let bytes = bytes::load(&path)?;
-        Ok((path, bytes))
-    };
-    let files: Vec<_> = BATCHES.par_iter().map(load).collect::<Result<_>>()?;
-    let train = cifar::parse(folder, &files, options)?;
-    drop(files);
-    let test = folder
-        .join(TEST_BATCH)
-        .is_file()
-        .then(|| -> Result<Dataset<T>> {
-            let file = load(&TEST_BATCH)?;
-            cifar::parse(&file.0.clone(), &[file], options)
-        });
-    Ok(Parts {
+    let source = |name: &&str| Source::open(&folder.join(name), most);
+    let files: Vec<_> = BATCHES.iter().map(source).collect::<Result<_>>()?;
+    let train = cifar::open(folder, files, options)?;
+    let test_batch = folder.join(TEST_BATCH);
+    let test = test_batch.is_file().then(|| -> Result<Stream<T>> {
+        let file = Source::open(&test_batch, most)?;
+        cifar::open(&test_batch, vec![file], options)
+    });
+    Ok(StreamParts {
         train,
         test: test.transpose()?,
     })
@@ -176,31 +183,28 @@ fn train_and_test<T: Scalar>(
     train: &Path,
     test: Option<&Path>,
     options: &ReadOptions,
-) -> Result<Parts<T>> {
+    most: Option<u64>,
+) -> Result<StreamParts<T>> {
+    let source = |path| Source::open(path, most);
     let Some(test) = test else {
-        return super::read_file(train, options);
+        return open_file(source(train)?, options, most);
     };
-    let is_libsvm = |path: &Path, bytes: &[u8]| match options.format {
-        Some(format) => Ok(format == Format::Libsvm),
-        None => Ok(detect::format(path, bytes)? == Format::Libsvm),
-    };
-    let train_bytes = bytes::load(train)?;
-    if is_libsvm(train, &train_bytes)? {
-        let test_bytes = bytes::load(test)?;
-        if is_libsvm(test, &test_bytes)? {
-            let files = [
-                (train.to_path_buf(), train_bytes),
-                (test.to_path_buf(), test_bytes),
-            ];
-            let mut parts = libsvm::parse(&files, options)?;
-            let test = parts.pop();
-            let train = parts.pop().ok_or_else(|| bytes::missing(train))?;
-            return Ok(Parts { train, test });
-        }
+    let is_libsvm = |source: &Source| Ok(format(source, options)? == Format::Libsvm);
+    let (train_source, test_source) = (source(train)?, source(test)?);
+    if is_libsvm(&train_source)? && is_libsvm(&test_source)? {
+        let content = |source: Source| -> Result<_> {
+            let path = source.path().to_path_buf();
+            Ok((path, source.into_bytes(most)?))
+        };
+        let files = [content(train_source)?, content(test_source)?];
+        let mut parts = libsvm::parse(&files, options)?.into_iter();
+        let train = parts.next().ok_or_else(|| bytes::missing(train))?.into();
+        let test = parts.next().map(Stream::from);
+        return Ok(StreamParts { train, test });
     }
-    let mut parts = super::parse::<T>(train, train_bytes, options)?;
+    let mut parts = open_file::<T>(train_source, options, most)?;
     let options = ReadOptions {
-        n_features: Some(parts.train.features.cols()),
+        n_features: Some(parts.train.n_features()),
         feature_names: parts.train.feature_names.clone(),
         label_places: match &parts.train.labels {
             Some(labels) => labels.column_places().to_vec(),
@@ -209,7 +213,7 @@ fn train_and_test<T: Scalar>(
         index_base: parts.train.index_base.or(options.index_base),
         ..options.clone()
     };
-    parts.test = Some(super::read_file(test, &options)?.train);
+    parts.test = Some(open_file(test_source, &options, most)?.train);
     Ok(parts)
 }
 

@@ -6,7 +6,7 @@ use super::*;
 use crate::data::cifar::tests::batch;
 use crate::data::idx::tests::idx;
 use crate::data::read as read_path;
-use crate::data::{Targets, Task};
+use crate::data::{Dataset, Parts, Targets, Task};
 
 fn folder(files: &[(&str, &[u8])]) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
