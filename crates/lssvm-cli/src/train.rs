@@ -1,12 +1,12 @@
 //! `lssvm train`
 
-use lssvm::data::{Dataset, ImageShape, Parts, read};
+use lssvm::data::{ImageShape, Labelled, StreamParts, open};
 use lssvm::error::Bytes;
 use lssvm::linalg::{Precision, Scalar};
 use lssvm::model::{self, Input};
 use lssvm::solve::Stopped;
 use lssvm::system::Format;
-use lssvm::train::{Config, Data, Report, fit, forecast};
+use lssvm::train::{Config, Report, StreamData, fit_stream, forecast};
 use lssvm_report::{Machine, Pictures, Run, training_page};
 
 use crate::args::TrainArgs;
@@ -40,10 +40,13 @@ pub fn plan(args: &TrainArgs) -> anyhow::Result<()> {
     fact("method", format!("{} ({})", config.method, forecast.why));
     fact(
         "kernel matrix",
-        match forecast.kernel_kept {
-            Some(Format::Full) => format!("lower half kept in {}", config.precision),
-            Some(Format::Half) => "lower half kept in f16".to_string(),
-            None => "recomputed as needed".to_string(),
+        match (config.centers, forecast.kernel_kept) {
+            (Some(centers), _) => {
+                format!("of all rows with {centers} centres, recomputed in every pass")
+            }
+            (_, Some(Format::Full)) => format!("lower half kept in {}", config.precision),
+            (_, Some(Format::Half)) => "lower half kept in f16".to_string(),
+            (_, None) => "recomputed as needed".to_string(),
         },
     );
     let budget = Bytes(config.budget.0);
@@ -88,10 +91,12 @@ fn train<T: Scalar>(settings: &TrainSettings) -> anyhow::Result<()> {
     }
     progress::catch_interrupts();
     let classes = is_classification(&data.train, &settings.config);
-    let pictures = data.test.as_ref().filter(|_| settings.report.is_some());
-    let pictures = pictures.and_then(Pictures::new);
+    let pictures = match (&data.test, &settings.report) {
+        (Some(test), Some(_)) => Pictures::new(&test.clone().load()?),
+        _ => None,
+    };
     let mut watcher = Progress::new(classes, settings.model.is_some());
-    let result = fit(data, &settings.config, &mut watcher);
+    let result = fit_stream(data, &settings.config, &mut watcher);
     watcher.finish();
     let (model, report) = result?;
     summarise(&report);
@@ -125,10 +130,10 @@ fn train<T: Scalar>(settings: &TrainSettings) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Reads all parts; test and validation data must fit the training data.
-pub fn load<T: Scalar>(settings: &TrainSettings) -> anyhow::Result<Data<T>> {
+/// Opens all parts; test and validation data must fit the training data.
+pub fn load<T: Scalar>(settings: &TrainSettings) -> anyhow::Result<StreamData<T>> {
     let spinner = progress::spinner(format!("reading {}", settings.data.display()));
-    let Parts { train, mut test } = read::<T>(&settings.data, &settings.read)?;
+    let StreamParts { train, mut test } = open::<T>(&settings.data, &settings.read)?;
     // As in competitions: nothing to compare with, but the training part is all there.
     let unlabelled = test.take_if(|part| part.labels.is_none());
     let input = Input {
@@ -143,7 +148,7 @@ pub fn load<T: Scalar>(settings: &TrainSettings) -> anyhow::Result<Data<T>> {
     };
     let other = |path| {
         let options = options_for(settings.read.clone(), &input);
-        read::<T>(path, &options).map(|parts| parts.test.unwrap_or(parts.train))
+        open::<T>(path, &options).map(|parts| parts.test.unwrap_or(parts.train))
     };
     if let Some(path) = &settings.test {
         test = Some(other(path)?);
@@ -157,7 +162,7 @@ pub fn load<T: Scalar>(settings: &TrainSettings) -> anyhow::Result<Data<T>> {
             "{source} has no labels: training without a test part"
         ));
     }
-    let mut data = Data {
+    let mut data = StreamData {
         train,
         validation,
         test,
@@ -170,7 +175,7 @@ pub fn load<T: Scalar>(settings: &TrainSettings) -> anyhow::Result<Data<T>> {
 
 /// Rows of a table are images once their shape is told. One that does not fit is left for
 /// the library to refuse.
-fn see_images<T: Scalar>(data: &mut Data<T>, shape: ImageShape) {
+fn see_images<T: Scalar>(data: &mut StreamData<T>, shape: ImageShape) {
     let others = data.validation.iter_mut().chain(&mut data.test);
     for part in std::iter::once(&mut data.train).chain(others) {
         if part.n_features() == shape.len() {
@@ -180,7 +185,7 @@ fn see_images<T: Scalar>(data: &mut Data<T>, shape: ImageShape) {
 }
 
 /// The library decides for itself; this is for the words on the screen only.
-pub fn is_classification<T: Scalar>(train: &Dataset<T>, config: &Config) -> bool {
+pub fn is_classification<F>(train: &Labelled<F>, config: &Config) -> bool {
     let task = config.task.unwrap_or_default();
     let targets = train.labels.as_ref().map(|labels| labels.resolve(task));
     matches!(targets, Some(Ok(lssvm::data::Targets::Classes { .. })))

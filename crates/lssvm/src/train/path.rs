@@ -5,7 +5,7 @@ use std::time::Instant;
 use serde::Serialize;
 
 use super::study::{PathPoint, Study};
-use super::{Config, Data, Effective, Watcher};
+use super::{Config, Effective, StreamData, Watcher};
 use crate::linalg::Scalar;
 use crate::memory;
 use crate::solve::{Flow, PhaseReport};
@@ -54,7 +54,7 @@ pub struct CPath {
 /// # Errors
 /// As [`super::fit`]; [`Error::Numeric`] for a kernel that is not positive, on many rows.
 pub fn path<T: Scalar>(
-    data: Data<T>,
+    data: impl Into<StreamData<T>>,
     config: &Config,
     cs: &[f64],
     watcher: &mut dyn Watcher,

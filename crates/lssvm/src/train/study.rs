@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::memory_plan::BASE_BYTES;
 use super::prepare::{Prepared, Transformed, truth_of};
-use super::{Config, Data, Effective, Evaluation, in_pool};
+use super::{Config, Effective, Evaluation, StreamData, in_pool};
 use crate::kernel::{FillBlock, Kernel, Relation, Samples};
 use crate::linalg::{Matrix, Precision, Scalar};
 use crate::solve::path::{Path, Point};
@@ -50,7 +50,7 @@ pub(crate) struct Study<T: Scalar> {
 impl<T: Scalar> Study<T> {
     /// Fits preprocessing and transforms the rows. Kernel and c are those of the
     /// configuration until others are asked for.
-    pub(crate) fn new(data: Data<T>, config: &Config) -> Result<Self> {
+    pub(crate) fn new(data: impl Into<StreamData<T>>, config: &Config) -> Result<Self> {
         let rows = Prepared::new(data, config)?.transformed()?;
         Ok(Self {
             rows,
