@@ -75,6 +75,9 @@ pub enum Command {
     Predict(PredictArgs),
     /// Compare predictions with the labels of a file
     Evaluate(EvaluateArgs),
+    /// Refit a model on fewer of its rows, and say what that costs
+    #[command(after_help = COMPRESS_EXAMPLES)]
+    Compress(CompressArgs),
     /// Say which training rows speak most for and against a prediction
     Explain(ExplainArgs),
     /// Show what a model is made of
@@ -398,6 +401,37 @@ pub struct EvaluateArgs {
     pub threads: Option<usize>,
     #[command(flatten)]
     pub coverage: CoverageArgs,
+    #[command(flatten)]
+    pub read: ReadArgs,
+}
+
+const COMPRESS_EXAMPLES: &str = "\
+Examples:
+  lssvm compress m.lssvm --centers 2000 --output small.lssvm
+  lssvm compress m.lssvm --centers 2000 --output small.lssvm --test data/mnist";
+
+#[derive(Debug, clap::Args)]
+pub struct CompressArgs {
+    /// The model
+    pub model: PathBuf,
+    /// Rows that the smaller model is made of
+    #[arg(long, value_name = "P")]
+    pub centers: usize,
+    /// Where the smaller model goes
+    #[arg(long, short)]
+    pub output: PathBuf,
+    /// Rows with labels, on which both models are compared; of a folder, its test part
+    #[arg(long, value_name = "DATA")]
+    pub test: Option<PathBuf>,
+    /// Write what it cost as JSON to this file (- for the terminal)
+    #[arg(long)]
+    pub json: Option<PathBuf>,
+    /// Seed of the choice of rows
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Number of threads [default: all cores]
+    #[arg(long, short)]
+    pub threads: Option<usize>,
     #[command(flatten)]
     pub read: ReadArgs,
 }

@@ -5,6 +5,7 @@
 
 mod args;
 mod bench;
+mod compress;
 mod coverage;
 mod evaluate;
 mod explain;
@@ -50,6 +51,7 @@ fn run(args: Args) -> anyhow::Result<()> {
         Command::Tune(args) => tune::run(&args),
         Command::Predict(args) => predict::run(&args),
         Command::Evaluate(args) => evaluate::run(&args),
+        Command::Compress(args) => compress::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Reproduce(args) => reproduce::run(&args),

@@ -8,6 +8,7 @@ mod centers;
 mod choice;
 mod class_weight;
 mod compare;
+mod compress;
 mod config;
 mod forecast;
 mod memory_plan;
@@ -18,6 +19,7 @@ mod study;
 
 pub use class_weight::ClassWeight;
 pub use compare::compare;
+pub use compress::{Compression, compress};
 pub use config::{AUTO, Config, Effective, Shape};
 pub use forecast::Forecast;
 pub use path::{CPath, c_values, path};
