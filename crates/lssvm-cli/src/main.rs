@@ -14,6 +14,7 @@ mod path;
 mod predict;
 mod progress;
 mod reproduce;
+mod serve;
 mod settings;
 mod train;
 mod tune;
@@ -52,6 +53,7 @@ fn run(args: Args) -> anyhow::Result<()> {
         Command::Evaluate(args) => evaluate::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Inspect(args) => inspect::run(&args),
+        Command::Serve(args) => serve::run(&args),
         Command::Reproduce(args) => reproduce::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Completions { shell } => {
