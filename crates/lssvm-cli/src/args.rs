@@ -1,5 +1,6 @@
 //! What can be typed, and the help that teaches it.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -21,6 +22,7 @@ Examples:
   lssvm evaluate mnist.lssvm data/mnist             error rate and confusion matrix
   lssvm explain mnist.lssvm data/mnist --row 9      which training rows speak for it
   lssvm inspect mnist.lssvm                         what a model is made of
+  lssvm serve mnist.lssvm --port 8080               a prediction server, and a page to draw on
   lssvm reproduce mnist --quick                     the paper's figures, small, in one page";
 
 const TRAIN_EXAMPLES: &str = "\
@@ -42,6 +44,11 @@ const PREDICT_EXAMPLES: &str = "\
 Examples:
   lssvm predict flowers.lssvm new.csv
   lssvm predict flowers.lssvm new.csv --probabilities --output probabilities.csv";
+
+const SERVE_EXAMPLES: &str = "\
+Examples:
+  lssvm serve flowers.lssvm --port 8080
+  lssvm serve flowers.lssvm --host 0.0.0.0 --no-page --max-body 8M";
 
 const REPRODUCE_EXAMPLES: &str = "\
 Examples:
@@ -82,6 +89,9 @@ pub enum Command {
     Explain(ExplainArgs),
     /// Show what a model is made of
     Inspect(InspectArgs),
+    /// Answer prediction requests over HTTP (Open Inference Protocol), with a page to try the model
+    #[command(after_help = SERVE_EXAMPLES)]
+    Serve(ServeArgs),
     /// Repeat the experiments of the paper (mnist, cifar10), or of a file of your own
     #[command(after_help = REPRODUCE_EXAMPLES)]
     Reproduce(ReproduceArgs),
@@ -468,6 +478,47 @@ pub struct InspectArgs {
     /// Print the configuration it was trained with as TOML, for train --config
     #[arg(long)]
     pub config: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct ServeArgs {
+    /// The model
+    pub model: PathBuf,
+    /// Port to listen at; 0 for any that is free
+    #[arg(long, short, default_value_t = 8080)]
+    pub port: u16,
+    /// Address to listen at: 0.0.0.0 or :: for all of this machine, which others can then reach
+    #[arg(long, default_value = "127.0.0.1", value_name = "ADDRESS")]
+    pub host: IpAddr,
+    /// Name of the model in paths [default: that of the file]
+    #[arg(long)]
+    pub name: Option<String>,
+    /// Neither the page at / nor explanations, both of which show training rows
+    #[arg(long)]
+    pub no_page: bool,
+    /// Number of threads that predict [default: all cores]
+    #[arg(long, short)]
+    pub threads: Option<usize>,
+    /// Most bytes of a request: 64M
+    #[arg(
+        long,
+        default_value = "64M",
+        value_name = "SIZE",
+        help_heading = "Limits"
+    )]
+    pub max_body: Size,
+    /// Most connections at the same time
+    #[arg(long, default_value_t = 64, value_name = "N", help_heading = "Limits")]
+    pub max_connections: usize,
+    /// Most time from the first byte of a request to the last of its answer: 60s
+    #[arg(long, default_value = "60s", value_parser = duration, help_heading = "Limits")]
+    pub timeout: f64,
+    /// Most time for the headers of a request: 10s
+    #[arg(long, default_value = "10s", value_parser = duration, value_name = "TIMEOUT", help_heading = "Limits")]
+    pub header_timeout: f64,
+    /// How long a connection may stay open without a request: 60s
+    #[arg(long, default_value = "60s", value_parser = duration, value_name = "TIMEOUT", help_heading = "Limits")]
+    pub idle_timeout: f64,
 }
 
 #[derive(Debug, clap::Args)]

@@ -15,6 +15,7 @@ mod path;
 mod predict;
 mod progress;
 mod reproduce;
+mod serve;
 mod settings;
 mod train;
 mod tune;
@@ -54,6 +55,7 @@ fn run(args: Args) -> anyhow::Result<()> {
         Command::Compress(args) => compress::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Inspect(args) => inspect::run(&args),
+        Command::Serve(args) => serve::run(&args),
         Command::Reproduce(args) => reproduce::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Completions { shell } => {

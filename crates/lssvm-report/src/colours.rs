@@ -99,7 +99,7 @@ pub fn dashes(series: usize) -> &'static str {
     DASHES[series % DASHES.len()]
 }
 
-/// The variables as declarations of a style sheet.
+/// The variables as declarations of a style sheet, for other pages of the same look.
 pub fn variables(dark: bool) -> String {
     let pick = |light: &'static str, night: &'static str| if dark { night } else { light };
     let mut out = String::new();

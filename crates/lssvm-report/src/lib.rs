@@ -23,6 +23,7 @@ mod plot;
 mod svg;
 mod training;
 
+pub use colours::variables;
 pub use heatmap::Heatmap;
 pub use machine::Machine;
 pub use page::{Block, Fact, Gallery, Page, Section, Table, Tile};

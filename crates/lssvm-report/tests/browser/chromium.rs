@@ -9,7 +9,7 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Counts what goes wrong, from the very start.
-const LISTEN: &str = include_str!("listen.js");
+pub const LISTEN: &str = include_str!("listen.js");
 
 /// Looks at the page when it is complete, and saves the drawings.
 const INSPECT: &str = include_str!("inspect.js");
@@ -33,22 +33,37 @@ fn browser() -> Option<PathBuf> {
 /// What the browser found, at this width.
 pub fn inspect(program: &Path, page: &Path, width: u32, dark: bool) -> Value {
     let folder = tempfile::tempdir().unwrap();
-    // No window is narrower than 500 pixels; a frame may be.
     let around = folder.path().join("around.html");
-    let frame = format!(
+    let address = format!("file://{}", page.display());
+    std::fs::write(&around, framed(&address, width)).unwrap();
+    found_at(
+        program,
+        &format!("file://{}", around.display()),
+        width,
+        dark,
+    )
+}
+
+/// A page around the one under test that keeps what this finds: no window is narrower than
+/// 500 pixels, but a frame may be.
+pub fn framed(address: &str, width: u32) -> String {
+    format!(
         "<!doctype html><meta name=color-scheme content='light dark'><script>\
          onmessage = (e) => document.documentElement.dataset.found = e.data;</script>\
-         <iframe style='width: {width}px; height: 900px; border: 0' src='file://{}'></iframe>",
-        page.display()
-    );
-    std::fs::write(&around, frame).unwrap();
+         <iframe style='width: {width}px; height: 900px; border: 0' src='{address}'></iframe>"
+    )
+}
+
+/// What a page in a frame found, at the address of the page around it.
+pub fn found_at(program: &Path, address: &str, width: u32, dark: bool) -> Value {
+    let folder = tempfile::tempdir().unwrap();
     // 0 is dark and 1 is light, in the browser's own settings.
     let scheme = u8::from(!dark);
     let output = command(program, folder.path())
         .args(["--dump-dom", "--virtual-time-budget=8000"])
         .arg(format!("--blink-settings=preferredColorScheme={scheme}"))
         .arg(format!("--window-size={},1000", width + 50))
-        .arg(format!("file://{}", around.display()))
+        .arg(address)
         .output()
         .expect("the browser starts");
     let dom = String::from_utf8_lossy(&output.stdout);
