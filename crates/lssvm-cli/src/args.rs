@@ -43,6 +43,11 @@ Examples:
   lssvm predict flowers.lssvm new.csv
   lssvm predict flowers.lssvm new.csv --probabilities --output probabilities.csv";
 
+const CONVERT_EXAMPLES: &str = "\
+Examples:
+  lssvm convert clicks.csv.gz clicks.safetensors --label clicked
+  lssvm convert url_combined.svm url.safetensors --features 3231961";
+
 const REPRODUCE_EXAMPLES: &str = "\
 Examples:
   lssvm reproduce mnist --quick
@@ -70,6 +75,9 @@ pub enum Command {
     /// Choose preprocessing, kernel, its parameters and c by leave-one-out errors
     #[command(after_help = TUNE_EXAMPLES)]
     Tune(Box<TuneArgs>),
+    /// Make a file of any other that is read row by row, for data larger than memory
+    #[command(after_help = CONVERT_EXAMPLES)]
+    Convert(ConvertArgs),
     /// Predict classes or values for the rows of a file
     #[command(after_help = PREDICT_EXAMPLES)]
     Predict(PredictArgs),
@@ -95,7 +103,7 @@ pub enum Command {
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Reading files")]
 pub struct ReadArgs {
-    /// idx, cifar10, libsvm, csv, npy or npz [default: recognised from the content]
+    /// idx, cifar10, libsvm, csv, npy, npz or lssvm [default: recognised from the content]
     #[arg(long)]
     pub format: Option<Format>,
     /// Label column by name, or else by number (1 is the first, -1 the last); several, with commas, are
@@ -136,7 +144,7 @@ pub struct CoverageArgs {
 
 #[derive(Debug, clap::Args)]
 pub struct TrainArgs {
-    /// A data file (IDX, CIFAR-10, LIBSVM, CSV, NPY, NPZ, also gzipped), or a folder with MNIST's or
+    /// A data file (IDX, CIFAR-10, LIBSVM, CSV, NPY, NPZ, also gzipped, or one that convert made), or a folder with MNIST's or
     /// CIFAR-10's files or train.* and test.*
     pub data: Option<PathBuf>,
     /// Where the model goes
@@ -347,6 +355,23 @@ pub struct TuneArgs {
 }
 
 #[derive(Debug, clap::Args)]
+pub struct ConvertArgs {
+    /// A data file or a folder, as for train; CSV and LIBSVM text, also gzipped, may be larger than memory
+    pub data: PathBuf,
+    /// Where the converted data go; if there is a test part, a folder for two files
+    pub out: PathBuf,
+    /// Features are f32 or f64, unless all are whole numbers from 0 to 255, which are kept as bytes
+    #[arg(long, value_parser = precision, default_value_t)]
+    pub precision: Precision,
+    /// Most memory for what cannot be read piece by piece: 8G, 2500M [default: three quarters of what
+    /// is free]
+    #[arg(long)]
+    pub memory: Option<Size>,
+    #[command(flatten)]
+    pub read: ReadArgs,
+}
+
+#[derive(Debug, clap::Args)]
 pub struct PredictArgs {
     /// The model
     pub model: PathBuf,
@@ -368,6 +393,10 @@ pub struct PredictArgs {
     /// Number of threads [default: all cores]
     #[arg(long, short)]
     pub threads: Option<usize>,
+    /// Most memory to use: 8G, 2500M; rows are read as they are needed where the format allows that
+    /// [default: three quarters of what is free]
+    #[arg(long)]
+    pub memory: Option<Size>,
     #[command(flatten)]
     pub coverage: CoverageArgs,
     #[command(flatten)]
@@ -386,6 +415,10 @@ pub struct EvaluateArgs {
     /// Number of threads [default: all cores]
     #[arg(long, short)]
     pub threads: Option<usize>,
+    /// Most memory to use: 8G, 2500M; rows are read as they are needed where the format allows that
+    /// [default: three quarters of what is free]
+    #[arg(long)]
+    pub memory: Option<Size>,
     #[command(flatten)]
     pub coverage: CoverageArgs,
     #[command(flatten)]

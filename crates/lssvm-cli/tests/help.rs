@@ -26,6 +26,7 @@ fn every_command_is_listed() {
         "plan",
         "path",
         "tune",
+        "convert",
         "predict",
         "evaluate",
         "explain",
@@ -40,7 +41,7 @@ fn every_command_is_listed() {
 #[test]
 fn help_ends_with_examples_that_are_understood() {
     let folder = Folder::with_flowers();
-    for command in ["train", "path", "tune", "predict", "reproduce"] {
+    for command in ["train", "path", "tune", "convert", "predict", "reproduce"] {
         let help = folder.run(&format!("{command} --help")).stdout;
         let (_, examples) = help.split_once("Examples:\n").unwrap();
         let lines: Vec<&str> = examples.lines().map(str::trim).collect();

@@ -24,7 +24,7 @@ pub use report::{Evaluation, HistoryLine, Report};
 pub use study::PathPoint;
 pub(crate) use study::Study;
 
-use crate::data::{Dataset, Labels};
+use crate::data::{Dataset, Labelled, Labels};
 use crate::kernel::KernelName;
 use crate::linalg::{Matrix, Scalar};
 use crate::memory;
@@ -288,7 +288,7 @@ fn solve_one<T: Scalar>(ready: Ready<T>, watcher: &mut dyn Watcher) -> Result<(M
 }
 
 /// What these labels should score, for a model with these outputs.
-pub fn truth<T: Scalar>(data: &Dataset<T>, outputs: &Outputs) -> Result<Truth> {
+pub fn truth<F>(data: &Labelled<F>, outputs: &Outputs) -> Result<Truth> {
     let labels = data.labels.as_ref().ok_or_else(|| {
         Error::Data(format!(
             "{}: there are no labels, so there is nothing to compare predictions with",
