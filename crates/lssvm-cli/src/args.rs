@@ -50,6 +50,11 @@ Examples:
   lssvm serve flowers.lssvm --port 8080
   lssvm serve flowers.lssvm --host 0.0.0.0 --no-page --max-body 8M";
 
+const CONVERT_EXAMPLES: &str = "\
+Examples:
+  lssvm convert clicks.csv.gz clicks.safetensors --label clicked
+  lssvm convert url_combined.svm url.safetensors --features 3231961";
+
 const REPRODUCE_EXAMPLES: &str = "\
 Examples:
   lssvm reproduce mnist --quick
@@ -77,6 +82,9 @@ pub enum Command {
     /// Choose preprocessing, kernel, its parameters and c by leave-one-out errors
     #[command(after_help = TUNE_EXAMPLES)]
     Tune(Box<TuneArgs>),
+    /// Make a file of any other that is read row by row, for data larger than memory
+    #[command(after_help = CONVERT_EXAMPLES)]
+    Convert(ConvertArgs),
     /// Predict classes or values for the rows of a file
     #[command(after_help = PREDICT_EXAMPLES)]
     Predict(PredictArgs),
@@ -108,7 +116,7 @@ pub enum Command {
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Reading files")]
 pub struct ReadArgs {
-    /// idx, cifar10, libsvm, csv, npy or npz [default: recognised from the content]
+    /// idx, cifar10, libsvm, csv, npy, npz or lssvm [default: recognised from the content]
     #[arg(long)]
     pub format: Option<Format>,
     /// Label column by name, or else by number (1 is the first, -1 the last); several, with commas, are
@@ -149,7 +157,7 @@ pub struct CoverageArgs {
 
 #[derive(Debug, clap::Args)]
 pub struct TrainArgs {
-    /// A data file (IDX, CIFAR-10, LIBSVM, CSV, NPY, NPZ, also gzipped), or a folder with MNIST's or
+    /// A data file (IDX, CIFAR-10, LIBSVM, CSV, NPY, NPZ, also gzipped, or one that convert made), or a folder with MNIST's or
     /// CIFAR-10's files or train.* and test.*
     pub data: Option<PathBuf>,
     /// Where the model goes
@@ -370,6 +378,23 @@ pub struct TuneArgs {
 }
 
 #[derive(Debug, clap::Args)]
+pub struct ConvertArgs {
+    /// A data file or a folder, as for train; CSV and LIBSVM text, also gzipped, may be larger than memory
+    pub data: PathBuf,
+    /// Where the converted data go; if there is a test part, a folder for two files
+    pub out: PathBuf,
+    /// Features are f32 or f64, unless all are whole numbers from 0 to 255, which are kept as bytes
+    #[arg(long, value_parser = precision, default_value_t)]
+    pub precision: Precision,
+    /// Most memory for what cannot be read piece by piece: 8G, 2500M [default: three quarters of what
+    /// is free]
+    #[arg(long)]
+    pub memory: Option<Size>,
+    #[command(flatten)]
+    pub read: ReadArgs,
+}
+
+#[derive(Debug, clap::Args)]
 pub struct PredictArgs {
     /// The model
     pub model: PathBuf,
@@ -391,6 +416,10 @@ pub struct PredictArgs {
     /// Number of threads [default: all cores]
     #[arg(long, short)]
     pub threads: Option<usize>,
+    /// Most memory to use: 8G, 2500M; rows are read as they are needed where the format allows that
+    /// [default: three quarters of what is free]
+    #[arg(long)]
+    pub memory: Option<Size>,
     #[command(flatten)]
     pub coverage: CoverageArgs,
     #[command(flatten)]
@@ -409,6 +438,10 @@ pub struct EvaluateArgs {
     /// Number of threads [default: all cores]
     #[arg(long, short)]
     pub threads: Option<usize>,
+    /// Most memory to use: 8G, 2500M; rows are read as they are needed where the format allows that
+    /// [default: three quarters of what is free]
+    #[arg(long)]
+    pub memory: Option<Size>,
     #[command(flatten)]
     pub coverage: CoverageArgs,
     #[command(flatten)]

@@ -2,9 +2,9 @@
 
 use std::time::Instant;
 
-use lssvm::data::{Dataset, read};
+use lssvm::data::{Rows, Stream, open};
 use lssvm::linalg::{Matrix, Scalar};
-use lssvm::memory;
+use lssvm::memory::{self, Size};
 use lssvm::metrics::{Confusion, Coverage, IntervalScores, SetScores};
 use lssvm::model::{AnyModel, Model};
 use lssvm::solve::Truth;
@@ -13,6 +13,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::args::{CoverageArgs, EvaluateArgs};
+use crate::batches::batches;
 use crate::coverage::percent;
 use crate::output::{self, fact, say};
 use crate::progress::spinner;
@@ -178,13 +179,16 @@ fn evaluate<T: Scalar>(
     args.coverage.check(model)?;
     output::expect_json(args.json.as_deref())?;
     let spinner = spinner(format!("evaluating on {}", args.data.display()));
-    let options = read_options_for(&args.read, model.input())?;
-    let parts = read::<T>(&args.data, &options)?;
-    let data: Dataset<T> = parts.test.unwrap_or(parts.train);
+    let budget = args.memory.unwrap_or_else(memory::default_budget);
+    let mut options = read_options_for(&args.read, model.input())?;
+    options.max_bytes = Some(budget.0);
+    let parts = open::<T>(&args.data, &options)?;
+    let data: Stream<T> = parts.test.unwrap_or(parts.train);
     let truth = truth(&data, model.outputs())?;
+    // Rows that are read when they are needed are read while they are predicted.
     clock.book("read", 0.0);
     let flops = flops(model, data.n_samples());
-    let scores = pool(args.threads)?.install(|| model.decision_function(data.features))?;
+    let scores = scores(args, model, &*data.features, budget)?;
     let evaluation = Evaluation::new(&scores, &truth, model.outputs().names())?;
     let held = Held::new(&args.coverage, model, &scores, &truth)?;
     clock.book("predict", flops);
@@ -211,6 +215,25 @@ fn evaluate<T: Scalar>(
         output::json(path, &result)?;
     }
     Ok(())
+}
+
+/// The scores of all rows, which alone are kept.
+fn scores<T: Scalar>(
+    args: &EvaluateArgs,
+    model: &Model<T>,
+    rows: &dyn Rows<T>,
+    budget: Size,
+) -> anyhow::Result<Matrix<T>> {
+    let (n, outputs) = (rows.len(), model.n_outputs());
+    let kept = (n * outputs * size_of::<T>()) as u64;
+    let pool = pool(args.threads)?;
+    let batches = batches(model, rows, budget, kept)?;
+    let mut scores = Vec::with_capacity(n * outputs);
+    for batch in batches {
+        let part = pool.install(|| model.scores_of_rows(rows, batch))?;
+        scores.extend_from_slice(part.values());
+    }
+    Ok(Matrix::from_vec(n, outputs, scores))
 }
 
 /// Operations of the kernel values and of their product with the weights.

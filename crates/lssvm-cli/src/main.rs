@@ -4,8 +4,10 @@
 //! what it means ([`settings`]); the commands hold no option logic.
 
 mod args;
+mod batches;
 mod bench;
 mod compress;
+mod convert;
 mod coverage;
 mod evaluate;
 mod explain;
@@ -50,6 +52,7 @@ fn run(args: Args) -> anyhow::Result<()> {
         Command::Plan(args) => train::plan(&args),
         Command::Path(args) => path::run(&args),
         Command::Tune(args) => tune::run(&args),
+        Command::Convert(args) => convert::run(&args),
         Command::Predict(args) => predict::run(&args),
         Command::Evaluate(args) => evaluate::run(&args),
         Command::Compress(args) => compress::run(&args),

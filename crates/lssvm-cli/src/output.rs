@@ -118,6 +118,14 @@ pub fn whole(
     path: &Path,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> anyhow::Result<()> {
+    whole_or(path, |out| Ok(write(out)?))
+}
+
+/// The same where more can go wrong than the writing.
+pub fn whole_or(
+    path: &Path,
+    write: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
     let failed = |e| Error::io(path, "write the file", e);
     let folder = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -129,7 +137,10 @@ pub fn whole(
         .map_err(failed)?;
     {
         let mut buffered = io::BufWriter::new(&mut file);
-        write(&mut buffered).map_err(failed)?;
+        write(&mut buffered).map_err(|error| match error.downcast() {
+            Ok(error) => failed(error).into(),
+            Err(error) => error,
+        })?;
         buffered.flush().map_err(failed)?;
     }
     make_readable(file.as_file()).map_err(failed)?;

@@ -3,12 +3,13 @@
 use std::io::{self, BufWriter, Write};
 
 use anyhow::bail;
-use lssvm::Error;
-use lssvm::data::read;
+use lssvm::data::open;
 use lssvm::linalg::{Matrix, Scalar};
 use lssvm::model::{AnyModel, Intervals, Model, Outputs, argmax, check_writable};
+use lssvm::{Error, memory};
 
 use crate::args::PredictArgs;
+use crate::batches::batches;
 use crate::output;
 use crate::progress::spinner;
 use crate::settings::{pool, read_options_for};
@@ -30,20 +31,34 @@ fn predict<T: Scalar>(args: &PredictArgs, model: &Model<T>) -> anyhow::Result<()
         check_writable(path)?;
     }
     let spinner = spinner(format!("predicting {}", args.data.display()));
-    let options = read_options_for(&args.read, model.input())?;
-    let parts = read::<T>(&args.data, &options)?;
+    let budget = args.memory.unwrap_or_else(memory::default_budget);
+    let mut options = read_options_for(&args.read, model.input())?;
+    options.max_bytes = Some(budget.0);
+    let parts = open::<T>(&args.data, &options)?;
     let features = parts.test.unwrap_or(parts.train).features;
-    let scores = pool(args.threads)?.install(|| model.decision_function(features))?;
-    spinner.finish_and_clear();
-    let predictions = Predictions::new(&scores, model, args)?;
+    let batches = batches(model, &*features, budget, 0)?;
+    let pool = pool(args.threads)?;
+    let write = |out: &mut dyn Write| -> anyhow::Result<()> {
+        for rows in batches {
+            let first = rows.start == 0;
+            let scores = pool.install(|| model.scores_of_rows(&*features, rows))?;
+            if args.output.is_none() {
+                spinner.finish_and_clear();
+            }
+            Predictions::new(&scores, model, args)?.write(out, args.json, first)?;
+        }
+        Ok(())
+    };
     match &args.output {
-        Some(path) => output::whole(path, |out| predictions.write(out, args.json)),
+        Some(path) => output::whole_or(path, write)?,
         None => {
             let mut out = BufWriter::new(io::stdout().lock());
-            predictions.write(&mut out, args.json)?;
-            Ok(out.flush()?)
+            write(&mut out)?;
+            out.flush()?;
         }
     }
+    spinner.finish_and_clear();
+    Ok(())
 }
 
 /// Predictions as text, row by row.
@@ -110,7 +125,8 @@ impl<'a> Predictions<'a> {
         numbers.or(self.classes.as_ref().map(Vec::len)).unwrap_or(0)
     }
 
-    fn write(&self, out: &mut dyn Write, json: bool) -> io::Result<()> {
+    /// The rows, after a header if they are the first.
+    fn write(&self, out: &mut dyn Write, json: bool, first: bool) -> io::Result<()> {
         if json {
             return self.write_json(out);
         }
@@ -126,13 +142,13 @@ impl<'a> Predictions<'a> {
                 .values()
                 .iter()
                 .try_for_each(|value| writeln!(out, "{value}")),
-            _ => self.write_table(out),
+            _ => self.write_table(out, first),
         }
     }
 
-    fn write_table(&self, out: &mut dyn Write) -> io::Result<()> {
+    fn write_table(&self, out: &mut dyn Write, first: bool) -> io::Result<()> {
         let mut table = csv::Writer::from_writer(out);
-        let first = self.classes.iter().map(|_| "predicted".to_string());
+        let class = self.classes.iter().map(|_| "predicted".to_string());
         let columns = |name: &String| match self.intervals {
             Some(_) => vec![
                 name.clone(),
@@ -141,8 +157,10 @@ impl<'a> Predictions<'a> {
             ],
             None => vec![name.clone()],
         };
-        let header = first.chain(self.names.iter().flat_map(columns));
-        table.write_record(header).map_err(plain)?;
+        if first {
+            let header = class.chain(self.names.iter().flat_map(columns));
+            table.write_record(header).map_err(plain)?;
+        }
         for i in 0..self.rows() {
             let class = self.classes.iter().map(|classes| classes[i].to_string());
             let numbers = self.numbers_of_row(i).into_iter();

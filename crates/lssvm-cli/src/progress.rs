@@ -41,6 +41,15 @@ pub fn spinner(message: String) -> ProgressBar {
     bar
 }
 
+/// A bar of [`PARTS`]; nothing when piped.
+pub fn bar(message: String) -> ProgressBar {
+    let style = ProgressStyle::with_template("{bar:24} {elapsed}  {msg}");
+    let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
+    ProgressBar::new(PARTS as u64)
+        .with_style(style)
+        .with_message(message)
+}
+
 /// The speed of the last step.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Rate {

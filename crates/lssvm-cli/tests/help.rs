@@ -26,6 +26,8 @@ fn every_command_is_listed() {
         "plan",
         "path",
         "tune",
+        "convert",
+        "compress",
         "predict",
         "evaluate",
         "explain",
@@ -41,7 +43,16 @@ fn every_command_is_listed() {
 #[test]
 fn help_ends_with_examples_that_are_understood() {
     let folder = Folder::with_flowers();
-    for command in ["train", "path", "tune", "predict", "serve", "reproduce"] {
+    for command in [
+        "train",
+        "path",
+        "tune",
+        "convert",
+        "predict",
+        "serve",
+        "compress",
+        "reproduce",
+    ] {
         let help = folder.run(&format!("{command} --help")).stdout;
         let (_, examples) = help.split_once("Examples:\n").unwrap();
         let lines: Vec<&str> = examples.lines().map(str::trim).collect();

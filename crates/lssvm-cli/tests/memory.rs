@@ -134,3 +134,82 @@ fn a_control_group_limits_the_default_budget() {
     let budget: f64 = budget.expect("a budget in MB").0.parse().unwrap();
     assert!((200.0..=300.0).contains(&budget), "{said}");
 }
+
+/// An NPY file of so many rows of 1,000 numbers, and labels beside it.
+fn wide(folder: &Folder, rows: usize) {
+    use std::io::Write;
+    let head = |descr: &str, shape: String| {
+        let head = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}\n");
+        let mut bytes = b"\x93NUMPY\x01\0".to_vec();
+        bytes.extend((head.len() as u16).to_le_bytes());
+        bytes.extend(head.as_bytes());
+        bytes
+    };
+    let file = fs::File::create(folder.path("X.npy")).unwrap();
+    let mut file = std::io::BufWriter::new(file);
+    file.write_all(&head("<f4", format!("({rows}, 1000)")))
+        .unwrap();
+    for i in 0..rows as u32 {
+        let row = (0..1000).flat_map(|j| ((i * 31 + j * j) % 97 + 50 * (i % 2)).to_le_bytes());
+        // Whole numbers as bits of small floats would be subnormal: make numbers of them.
+        let row: Vec<u8> = row
+            .collect::<Vec<u8>>()
+            .chunks_exact(4)
+            .flat_map(|b| (u32::from_le_bytes([b[0], b[1], b[2], b[3]]) as f32).to_le_bytes())
+            .collect();
+        file.write_all(&row).unwrap();
+    }
+    file.flush().unwrap();
+    let labels: Vec<u8> = (0..rows).map(|i| (i % 2) as u8).collect();
+    let labels = [head("|u1", format!("({rows},)")), labels].concat();
+    folder.write("y.npy", labels);
+}
+
+/// The command must succeed in so much memory.
+fn run_within(folder: &Folder, megabytes: u64, name: &str, line: &str) {
+    let mut program = folder.command(line);
+    match Limit::new(megabytes * 1_000_000, name) {
+        Some(limit) => limit.around(&program).assert().success(),
+        None => program.assert().success(),
+    };
+}
+
+#[test]
+fn rows_larger_than_the_budget_are_predicted() {
+    let folder = Folder::new();
+    wide(&folder, 100);
+    folder.run("train X.npy --method exact --model m");
+    // 320 MB in 110.
+    wide(&folder, 80_000);
+    let line = "evaluate m X.npy --threads 2 --memory 110M --json r.json";
+    run_within(&folder, 110, "evaluate", line);
+    let report = folder.json("r.json");
+    let peak = number(&report, "peak_memory_bytes");
+    assert!(peak <= 110e6, "{peak}");
+    assert_eq!(number(&report, "rows"), 80_000.0);
+    let line = "predict m X.npy --threads 2 --memory 110M --output p.txt";
+    run_within(&folder, 110, "predict", line);
+    let predicted = folder.read("p.txt");
+    assert_eq!(predicted.lines().count(), 80_000);
+    folder.run("predict m X.npy --threads 2 --output all.txt");
+    assert_eq!(folder.read("all.txt"), predicted);
+    folder.fails("predict m X.npy --memory 50M", 1, &["--memory"]);
+}
+
+#[test]
+fn text_larger_than_the_limit_is_converted() {
+    let folder = Folder::new();
+    folder.write("waves.csv", waves());
+    folder.run("convert waves.csv small");
+    // 120 MB in 110.
+    let text = waves();
+    folder.write("waves.csv", text.repeat(120_000_000 / text.len()));
+    run_within(&folder, 110, "convert", "convert waves.csv large");
+    let size = |name: &str| fs::metadata(folder.path(name)).unwrap().len();
+    assert!(size("large") > 100 * size("small"));
+    folder.fails(
+        "train waves.csv --memory 100M --method mp",
+        1,
+        &["100.0 MB"],
+    );
+}

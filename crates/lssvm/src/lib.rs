@@ -10,6 +10,8 @@
 //!
 //! The library never prints, never exits and keeps no global state.
 
+mod atomic;
+mod container;
 pub mod data;
 pub mod error;
 pub mod kernel;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Format, cifar, idx, npy, npz, text};
+use super::{Format, cifar, idx, npy, npz, store, text};
 use crate::error::Place;
 use crate::{Error, Result};
 
@@ -35,6 +35,9 @@ pub(super) fn format(path: &Path, bytes: &[u8], length: u64) -> Result<Format> {
     }
     if npz::MAGIC.iter().any(|magic| bytes.starts_with(magic)) {
         return Ok(Format::Npz);
+    }
+    if store::looks_like(bytes) {
+        return Ok(Format::Lssvm);
     }
     let text = is_text(bytes);
     let cifar = !text && cifar::looks_like(bytes, length);

@@ -18,7 +18,7 @@ use rayon::prelude::*;
 use super::bytes::allocate;
 use super::labels::Builder;
 use super::text::{self, Problem, shown};
-use super::{Dataset, ReadOptions};
+use super::{Dataset, Labelled, Labels, ReadOptions};
 use crate::error::Place;
 use crate::linalg::{Matrix, Scalar};
 use crate::{Error, Result};
@@ -42,6 +42,36 @@ impl Shape {
         self.zero = self.zero.or(other.zero);
         self
     }
+
+    /// Number of features that so shaped rows need. `fail` makes an error of a place and
+    /// a message.
+    fn width(
+        &self,
+        base: u32,
+        options: &ReadOptions,
+        fail: impl Fn(usize, String) -> Error,
+    ) -> Result<usize> {
+        let base = u64::from(base);
+        if let (Some(at), 1) = (self.zero, base) {
+            let message = "there is an index 0, and indices start at 1; read with index base 0";
+            return Err(fail(at, message.to_string()));
+        }
+        let Some((largest, at)) = self.largest else {
+            let message = "no row has a feature; check how the file was written";
+            return options.n_features.ok_or_else(|| fail(0, message.into()));
+        };
+        let width = usize::try_from(largest + 1 - base).unwrap_or(usize::MAX);
+        match options.n_features {
+            Some(n) if width > n => Err(fail(
+                at,
+                format!(
+                    "the index {largest} is feature {width}, and the model has {n} features; \
+                     use data with the features of the model"
+                ),
+            )),
+            _ => Ok(width),
+        }
+    }
 }
 
 /// A file after its first reading.
@@ -51,6 +81,13 @@ struct Scanned<'a> {
     chunks: Vec<(Range<usize>, Shape)>,
     shape: Shape,
     labelled: bool,
+}
+
+/// How lines become dense rows.
+pub(super) struct Filler {
+    pub(super) base: u32,
+    pub(super) width: usize,
+    pub(super) labelled: bool,
 }
 
 /// The datasets in one or several files, with the same features.
@@ -64,7 +101,8 @@ pub(super) fn parse<T: Scalar>(
     let base = options.index_base.unwrap_or(if zero { 0 } else { 1 });
     let mut width = options.n_features.unwrap_or(0);
     for file in &scanned {
-        width = width.max(file.width(base, options)?);
+        let fail = |at, message: String| Problem::new(at, message).at(file.path, file.text);
+        width = width.max(file.shape.width(base, options, fail)?);
     }
     scanned
         .iter()
@@ -88,6 +126,22 @@ fn scan<'a>(path: &'a Path, bytes: &'a [u8], options: &ReadOptions) -> Result<Sc
     if let Some(rows) = options.max_rows {
         text = text::first_rows(text, rows, is_row);
     }
+    let chunks = scan_chunks(text).map_err(|problem| problem.at(path, text))?;
+    let shape = chunks
+        .iter()
+        .fold(Shape::default(), |all, (_, shape)| all.join(shape));
+    check_rows(path, shape.rows)?;
+    Ok(Scanned {
+        path,
+        text,
+        chunks,
+        shape,
+        labelled: has_label(text).unwrap_or(false),
+    })
+}
+
+/// The chunks of a text and their shapes.
+fn scan_chunks(text: &[u8]) -> Result<Vec<(Range<usize>, Shape)>, Problem> {
     let chunks = text::chunks(text).into_par_iter().map(|chunk| {
         let shape = scan_chunk(text, chunk.clone())?;
         Ok((chunk, shape))
@@ -95,27 +149,88 @@ fn scan<'a>(path: &'a Path, bytes: &'a [u8], options: &ReadOptions) -> Result<Sc
     // Collected before the first error is taken, so that it is the first in
     // the file, whichever thread was faster.
     let chunks: Vec<Result<_, Problem>> = chunks.collect();
-    let chunks: Result<Vec<(Range<usize>, Shape)>, Problem> = chunks.into_iter().collect();
-    let chunks = chunks.map_err(|problem| problem.at(path, text))?;
-    let shape = chunks
-        .iter()
-        .fold(Shape::default(), |all, (_, shape)| all.join(shape));
-    if shape.rows == 0 {
+    chunks.into_iter().collect()
+}
+
+fn check_rows(path: &Path, rows: usize) -> Result<()> {
+    if rows == 0 {
         let problem = "there are no rows; check how the file was written";
         return Err(Error::file(path, Place::Whole, problem));
     }
-    let first = text::lines(text)
-        .map(|(_, line)| without_comment(line))
-        .find(|l| !l.is_empty());
-    let labelled =
-        first.is_some_and(|line| !tokens(line).next().is_some_and(|t| t.contains(&b':')));
-    Ok(Scanned {
-        path,
-        text,
-        chunks,
-        shape,
-        labelled,
-    })
+    Ok(())
+}
+
+/// Whether the first row has a label, if there is a row.
+fn has_label(text: &[u8]) -> Option<bool> {
+    let mut lines = text::lines(text).map(|(_, line)| without_comment(line));
+    let first = lines.find(|line| !line.is_empty())?;
+    Some(!tokens(first).next().is_some_and(|t| t.contains(&b':')))
+}
+
+/// The first of two readings of a text that does not fit in memory.
+pub(super) struct Scan {
+    shape: Shape,
+    labelled: Option<bool>,
+}
+
+impl Scan {
+    pub(super) fn new() -> Self {
+        Self {
+            shape: Shape::default(),
+            labelled: None,
+        }
+    }
+
+    /// Adds whole rows, of which at most `rows` count in all; `lines` come before them.
+    /// Places are lines from now on.
+    pub(super) fn add(&mut self, path: &Path, text: &[u8], lines: u64, rows: usize) -> Result<()> {
+        let text = text::first_rows(text, rows - self.shape.rows, is_row);
+        let chunks = scan_chunks(text).map_err(|problem| problem.after(lines, path, text))?;
+        let line = |at: usize| (lines + text::line_of(text, at)) as usize;
+        for (_, mut shape) in chunks {
+            let is_larger = shape.largest.map(|l| l.0) > self.shape.largest.map(|l| l.0);
+            shape.largest = shape
+                .largest
+                .filter(|_| is_larger)
+                .map(|(i, at)| (i, line(at)));
+            shape.zero = shape.zero.filter(|_| self.shape.zero.is_none()).map(line);
+            self.shape = std::mem::take(&mut self.shape).join(&shape);
+        }
+        self.labelled = self.labelled.or(has_label(text));
+        Ok(())
+    }
+
+    /// Number of rows so far.
+    pub(super) fn rows(&self) -> usize {
+        self.shape.rows
+    }
+
+    /// How the rows are made dense.
+    pub(super) fn finish(self, path: &Path, options: &ReadOptions) -> Result<Filler> {
+        check_rows(path, self.shape.rows)?;
+        let zero = self.shape.zero.is_some();
+        let base = options.index_base.unwrap_or(if zero { 0 } else { 1 });
+        let fail = |line: usize, message| match line {
+            0 => Error::file(path, Place::Whole, message),
+            line => Error::file(path, Place::Line(line as u64), message),
+        };
+        let least = options.n_features.unwrap_or(0);
+        let width = self.shape.width(base, options, fail)?.max(least);
+        check_width(path, width)?;
+        Ok(Filler {
+            base,
+            width,
+            labelled: self.labelled.unwrap_or(false),
+        })
+    }
+}
+
+fn check_width(path: &Path, width: usize) -> Result<()> {
+    if width == 0 {
+        let problem = "there are no features; check how the file was written";
+        return Err(Error::file(path, Place::Whole, problem));
+    }
+    Ok(())
 }
 
 fn scan_chunk(text: &[u8], chunk: Range<usize>) -> Result<Shape, Problem> {
@@ -184,87 +299,109 @@ fn parse_line<'a>(
 }
 
 impl Scanned<'_> {
-    /// Number of features that this file needs.
-    fn width(&self, base: u32, options: &ReadOptions) -> Result<usize> {
-        let fail = |at, message: String| Err(Problem::new(at, message).at(self.path, self.text));
-        let base = u64::from(base);
-        if let (Some(at), 1) = (self.shape.zero, base) {
-            let message = "there is an index 0, and indices start at 1; read with index base 0";
-            return fail(at, message.to_string());
-        }
-        let Some((largest, at)) = self.shape.largest else {
-            return match options.n_features {
-                Some(n) => Ok(n),
-                None => fail(
-                    0,
-                    "no row has a feature; check how the file was written".into(),
-                ),
-            };
-        };
-        let width = usize::try_from(largest + 1 - base).unwrap_or(usize::MAX);
-        match options.n_features {
-            Some(n) if width > n => fail(
-                at,
-                format!(
-                    "the index {largest} is feature {width}, and the model has {n} features; \
-                     use data with the features of the model"
-                ),
-            ),
-            _ => Ok(width),
-        }
-    }
-
     fn fill<T: Scalar>(
         &self,
         base: u32,
         width: usize,
         options: &ReadOptions,
     ) -> Result<Dataset<T>> {
-        if width == 0 {
-            let problem = "there are no features; check how the file was written";
-            return Err(Error::file(self.path, Place::Whole, problem));
-        }
+        check_width(self.path, width)?;
+        let filler = Filler {
+            base,
+            width,
+            labelled: self.labelled,
+        };
         let mut values = allocate(self.path, self.shape.rows, width, options)?;
-        let mut rest = values.as_mut_slice();
-        let mut tasks = Vec::with_capacity(self.chunks.len());
-        for (chunk, shape) in &self.chunks {
-            let (rows, after) = rest.split_at_mut(shape.rows * width);
-            tasks.push((chunk.clone(), rows));
+        let chunks = self
+            .chunks
+            .iter()
+            .map(|(chunk, shape)| (chunk.clone(), shape.rows));
+        let labels = filler
+            .fill(self.text, chunks, &mut values)
+            .map_err(|problem| problem.at(self.path, self.text))?;
+        let features = Matrix::from_vec(self.shape.rows, width, values);
+        let labels = labels.finish();
+        Ok(filler
+            .about(self.path, labels, options)
+            .with_features(features))
+    }
+}
+
+impl Filler {
+    /// All but the features.
+    pub(super) fn about(&self, path: &Path, labels: Labels, options: &ReadOptions) -> Labelled<()> {
+        let mut about = Labelled::new(path, ());
+        about.index_base = Some(self.base);
+        if self.labelled && !options.no_labels {
+            about.labels = Some(labels.with_source(path, vec![]));
+        }
+        about
+    }
+
+    /// The first `rows` rows of a text of whole lines, as dense values, and their labels;
+    /// also how many bytes these rows are.
+    pub(super) fn rows<T: Scalar>(
+        &self,
+        text: &[u8],
+        rows: usize,
+    ) -> Result<(Vec<T>, Builder, usize), Problem> {
+        let part = text::first_rows(text, rows, is_row);
+        let count = |chunk: Range<usize>| {
+            let lines = text::lines(&part[chunk.clone()]);
+            (chunk, lines.filter(|(_, line)| is_row(line)).count())
+        };
+        let chunks: Vec<_> = text::chunks(part).into_iter().map(count).collect();
+        let rows: usize = chunks.iter().map(|(_, rows)| rows).sum();
+        let mut values = vec![T::ZERO; rows * self.width];
+        let labels = self.fill(part, chunks.into_iter(), &mut values)?;
+        Ok((values, labels, part.len()))
+    }
+
+    /// Fills zeros with the rows of chunks of a text, each with their number.
+    fn fill<T: Scalar>(
+        &self,
+        text: &[u8],
+        chunks: impl Iterator<Item = (Range<usize>, usize)>,
+        values: &mut [T],
+    ) -> Result<Builder, Problem> {
+        let mut rest = values;
+        let mut tasks = Vec::new();
+        for (chunk, rows) in chunks {
+            let (rows, after) = rest.split_at_mut(rows * self.width);
+            tasks.push((chunk, rows));
             rest = after;
         }
         let filled = tasks
             .into_par_iter()
-            .map(|(chunk, rows)| self.fill_chunk(chunk, rows, u64::from(base), width));
+            .map(|(chunk, rows)| self.fill_chunk(text, chunk, rows));
         let filled: Vec<Result<Builder, Problem>> = filled.collect();
         let mut labels = Builder::new(1);
         for builder in filled {
-            labels.append(builder.map_err(|problem| problem.at(self.path, self.text))?);
+            labels.append(builder?);
         }
-        let mut data = Dataset::new(self.path, Matrix::from_vec(self.shape.rows, width, values));
-        data.index_base = Some(base);
-        if self.labelled && !options.no_labels {
-            data.labels = Some(labels.finish().with_source(self.path, vec![]));
-        }
-        Ok(data)
+        Ok(labels)
     }
 
     fn fill_chunk<T: Scalar>(
         &self,
+        text: &[u8],
         chunk: Range<usize>,
         rows: &mut [T],
-        base: u64,
-        width: usize,
     ) -> Result<Builder, Problem> {
         let mut labels = Builder::new(1);
-        let lines = text::lines(&self.text[chunk.clone()])
+        let lines = text::lines(&text[chunk.clone()])
             .map(|(at, line)| (chunk.start + at, without_comment(line)))
             .filter(|(_, line)| !line.is_empty());
-        for ((at, line), row) in lines.zip(rows.chunks_exact_mut(width)) {
+        for ((at, line), row) in lines.zip(rows.chunks_exact_mut(self.width)) {
             let (mut previous, mut sorted) = (None, true);
             let label = parse_line(line, at, &mut |index, value, at| {
                 sorted &= previous < Some(index);
                 previous = Some(index);
-                row[(index - base) as usize] = parse_value(index, value, at)?;
+                let place = index.checked_sub(u64::from(self.base));
+                let place = place.and_then(|place| row.get_mut(place as usize));
+                // The file was read once before, and may have changed since.
+                let place = place.ok_or_else(|| Problem::new(at, "the file changes; try again"))?;
+                *place = parse_value(index, value, at)?;
                 Ok(())
             })?;
             if !sorted {

@@ -1,8 +1,8 @@
 //! Data from files: samples as rows of features, and their labels.
 //!
 //! ```text
-//! path ─ folder ─┬─ source (gunzip) ─ detect ─┬─ idx, cifar, npy ──────── Stream ─┐
-//!        file ───┘                            └─ libsvm, table, npz ────────────── Dataset
+//! path ─ folder ─┬─ source (gunzip) ─ detect ─┬─ idx, cifar, npy, store ─ Stream ─┐
+//!        file ───┘                            └─ libsvm, table, npz ──────────────┴─ Dataset
 //! ```
 //!
 //! [`read`] takes a file or a folder. A file is unpacked if it is gzip, its
@@ -11,7 +11,8 @@
 //! classes or numbers, is decided later, by [`Labels::resolve`].
 //!
 //! [`open`] does the same and leaves the features on disk where the format allows
-//! that: a [`Stream`] of them is read when it is needed.
+//! that: a [`Stream`] of them is read when it is needed. [`convert`] makes a file of
+//! our own (`store`), which allows it, of any other.
 //!
 //! Readers trust nothing that a file says about itself: sizes are checked
 //! against its length and against the memory that may be used before anything
@@ -22,6 +23,7 @@ mod array;
 mod augment;
 mod bytes;
 mod cifar;
+mod convert;
 mod detect;
 mod folder;
 mod idx;
@@ -35,6 +37,7 @@ mod read;
 mod rows;
 mod source;
 mod split;
+mod store;
 mod table;
 mod text;
 
@@ -42,6 +45,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use augment::{Augment, Augmented};
+pub use convert::convert;
 pub use image::ImageShape;
 pub use labels::{Labels, Targets};
 pub use options::{Column, DEFAULT_MAX_BYTES, Format, ReadOptions, Task};

@@ -9,7 +9,7 @@ use super::npz::tests::npz;
 use super::*;
 
 /// Bytes that are neither sorted nor all different.
-fn noise(n: usize) -> Vec<u8> {
+pub(super) fn noise(n: usize) -> Vec<u8> {
     (0..n as u64).map(|i| (i * i % 251) as u8).collect()
 }
 
@@ -20,7 +20,7 @@ fn numbers<const N: usize>(n: usize, bytes: impl Fn(f64) -> [u8; N]) -> Vec<u8> 
 }
 
 /// Folders with data of each format, and which file or folder to give.
-fn folders() -> Vec<(tempfile::TempDir, &'static str)> {
+pub(super) fn folders() -> Vec<(tempfile::TempDir, &'static str)> {
     let labels = npy(
         "<U3",
         false,

@@ -31,16 +31,19 @@ pub enum Format {
     Npy,
     /// Several NumPy arrays.
     Npz,
+    /// Our own, as `lssvm convert` makes it.
+    Lssvm,
 }
 
 impl Format {
-    const ALL: [(Format, &str); 6] = [
+    const ALL: [(Format, &str); 7] = [
         (Format::Idx, "idx"),
         (Format::Cifar10, "cifar10"),
         (Format::Libsvm, "libsvm"),
         (Format::Csv, "csv"),
         (Format::Npy, "npy"),
         (Format::Npz, "npz"),
+        (Format::Lssvm, "lssvm"),
     ];
 }
 
@@ -60,7 +63,7 @@ impl FromStr for Format {
     fn from_str(text: &str) -> Result<Self> {
         let found = Self::ALL.iter().find(|(_, name)| *name == text);
         found.map(|(format, _)| *format).ok_or_else(|| {
-            let requirement = "must be one of idx, cifar10, libsvm, csv, npy, npz";
+            let requirement = "must be one of idx, cifar10, libsvm, csv, npy, npz, lssvm";
             Error::parameter("format", text, requirement)
         })
     }

@@ -9,7 +9,7 @@ use super::options::DEFAULT_MAX_BYTES;
 use super::source::Source;
 use super::{
     Dataset, Format, Parts, ReadOptions, Stream, StreamParts, TrainTest, cifar, detect, folder,
-    idx, libsvm, npy, npz, table,
+    idx, libsvm, npy, npz, store, table,
 };
 use crate::error::Place;
 use crate::linalg::Scalar;
@@ -55,8 +55,8 @@ pub fn parse<T: Scalar>(path: &Path, bytes: Vec<u8>, options: &ReadOptions) -> R
 /// The same as [`read`], but features stay on disk and are read when they are needed,
 /// so that there may be more of them than memory.
 ///
-/// That is so for NPY files in C order, IDX files, CIFAR-10's binary files, and folders
-/// of these. Their labels are in memory. Other files are read as a whole if they fit in
+/// That is so for NPY files in C order, IDX files, CIFAR-10's binary files, what
+/// [`convert`](super::convert) makes, and folders of these. Their labels are in memory. Other files are read as a whole if they fit in
 /// [`ReadOptions::max_bytes`]; if not, the error names the remedy.
 ///
 /// Values are checked when they are read: one that is not finite is an error of
@@ -85,7 +85,7 @@ pub fn open<T: Scalar>(path: &Path, options: &ReadOptions) -> Result<StreamParts
             needed,
             available,
             remedy: format!(
-                "convert it to a file that is read piece by piece (lssvm convert {} data.lssvm), \
+                "convert it to a file that is read piece by piece (lssvm convert {} FILE), \
                  or allow more memory",
                 path.display()
             ),
@@ -139,6 +139,7 @@ fn open_source<T: Scalar>(
         Format::Idx => idx::open(source, labels.as_deref(), options)?,
         Format::Npy => npy::open(source, labels.as_deref(), options, most)?,
         Format::Cifar10 => cifar::open(&path, vec![source], options)?,
+        Format::Lssvm => store::open(source, options)?,
         Format::Csv => table::parse(&path, &source.into_bytes(most)?, options)?.into(),
         Format::Libsvm => {
             let files = [(path.clone(), source.into_bytes(most)?)];

@@ -8,7 +8,11 @@
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::bytes;
 use crate::error::Place;
@@ -24,6 +28,18 @@ pub(super) struct Source {
     path: PathBuf,
     length: u64,
     content: Content,
+    blocks: Option<Blocks>,
+}
+
+/// Bytes with a checksum for each piece of them, which is checked when the piece is read
+/// for the first time.
+#[derive(Debug)]
+struct Blocks {
+    bytes: Range<u64>,
+    size: u64,
+    sums: Vec<u64>,
+    /// Those that were found to be good.
+    good: Vec<AtomicBool>,
 }
 
 #[derive(Debug)]
@@ -58,6 +74,7 @@ impl Source {
             path: path.to_path_buf(),
             length,
             content: Content::OnDisk(Positioned::new(file)),
+            blocks: None,
         })
     }
 
@@ -67,7 +84,30 @@ impl Source {
             path: path.to_path_buf(),
             length: content.len() as u64,
             content: Content::InMemory(content),
+            blocks: None,
         }
+    }
+
+    /// The same where pieces of `size` of these bytes, the last of which may be shorter,
+    /// have these XXH3 checksums. What is in memory is checked at once.
+    pub(super) fn with_blocks(
+        mut self,
+        bytes: Range<u64>,
+        size: usize,
+        sums: Vec<u64>,
+    ) -> Result<Self> {
+        let good = sums.iter().map(|_| AtomicBool::new(false)).collect();
+        let blocks = Blocks {
+            bytes,
+            size: size as u64,
+            sums,
+            good,
+        };
+        if let Some(content) = self.bytes() {
+            self.check_blocks(&blocks, 0, content)?;
+        }
+        self.blocks = Some(blocks);
+        Ok(self)
     }
 
     /// The file.
@@ -90,6 +130,55 @@ impl Source {
 
     /// Copies the bytes from `at` on.
     pub(super) fn read(&self, at: u64, out: &mut [u8]) -> Result<()> {
+        self.copy(at, out)?;
+        match &self.blocks {
+            Some(blocks) => self.check_blocks(blocks, at, out),
+            None => Ok(()),
+        }
+    }
+
+    /// Checks the blocks that `found`, which was read at `at`, has a part in.
+    fn check_blocks(&self, blocks: &Blocks, at: u64, found: &[u8]) -> Result<()> {
+        let end = at + found.len() as u64;
+        let (from, to) = (at.max(blocks.bytes.start), end.min(blocks.bytes.end));
+        if from >= to {
+            return Ok(());
+        }
+        let first = (from - blocks.bytes.start) / blocks.size;
+        let last = (to - 1 - blocks.bytes.start) / blocks.size;
+        let mut rest = Vec::new();
+        for i in first..=last {
+            let (Some(sum), Some(good)) =
+                (blocks.sums.get(i as usize), blocks.good.get(i as usize))
+            else {
+                break;
+            };
+            if good.load(Ordering::Relaxed) {
+                continue;
+            }
+            let start = blocks.bytes.start + i * blocks.size;
+            let stop = (start + blocks.size).min(blocks.bytes.end);
+            let block = if start >= at && stop <= end {
+                &found[(start - at) as usize..(stop - at) as usize]
+            } else {
+                rest.resize((stop - start) as usize, 0);
+                self.copy(start, &mut rest)?;
+                &rest
+            };
+            if xxh3_64(block) != *sum {
+                let problem = format!(
+                    "the features from here to byte {stop} do not match their checksum, so the \
+                     file is damaged; copy it again from where it was made, or convert the data \
+                     again"
+                );
+                return Err(Error::file(&self.path, Place::Byte(start), problem));
+            }
+            good.store(true, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    fn copy(&self, at: u64, out: &mut [u8]) -> Result<()> {
         let done = match &self.content {
             Content::OnDisk(file) => file.read_exact_at(at, out),
             Content::InMemory(content) => {

@@ -3,11 +3,12 @@
 //! A text is parsed in chunks that end at line ends, on all threads. Parsers
 //! note the byte at which they failed; its line is counted only then.
 
+use std::io::Read;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use crate::Error;
 use crate::error::Place;
+use crate::{Error, Result};
 
 /// Bytes that one task parses: large against the cost of a task, small against
 /// the memory that a finished chunk holds until it is joined to the others.
@@ -35,8 +36,12 @@ impl Problem {
 
     /// The error, with the line counted.
     pub(super) fn at(self, path: &Path, text: &[u8]) -> Error {
-        let before = &text[..self.byte.min(text.len())];
-        let line = 1 + before.iter().filter(|&&byte| byte == b'\n').count() as u64;
+        self.after(0, path, text)
+    }
+
+    /// The same where so many lines come before the text.
+    pub(super) fn after(self, lines: u64, path: &Path, text: &[u8]) -> Error {
+        let line = lines + line_of(text, self.byte);
         let place = match self.field {
             Some(field) => Place::Field(line, field as u64 + 1),
             None => Place::Line(line),
@@ -45,9 +50,124 @@ impl Problem {
     }
 }
 
+/// The line that holds a byte, counted from 1.
+pub(super) fn line_of(text: &[u8], byte: usize) -> u64 {
+    let before = &text[..byte.min(text.len())];
+    1 + before.iter().filter(|&&byte| byte == b'\n').count() as u64
+}
+
+/// Bytes of a text that are parsed at once where it does not fit in memory; few in tests,
+/// so that there are several pieces.
+const PIECE: usize = if cfg!(test) { 1 << 10 } else { 1 << 24 };
+
+/// The longest row where a text does not fit in memory.
+const LONGEST_ROW: usize = if cfg!(test) { 1 << 14 } else { 1 << 28 };
+
+/// A text of any length, piece by piece.
+pub(super) struct Pieces<R> {
+    path: PathBuf,
+    from: R,
+    buffer: Vec<u8>,
+    /// Lines before the buffer.
+    lines: u64,
+    at_end: bool,
+}
+
+impl<R: Read> Pieces<R> {
+    /// Without the mark that some editors put before a text.
+    pub(super) fn new(path: &Path, from: R) -> Result<Self> {
+        let mut pieces = Self {
+            path: path.to_path_buf(),
+            from,
+            buffer: Vec::new(),
+            lines: 0,
+            at_end: false,
+        };
+        pieces.grow(BOM.len())?;
+        let mark = pieces.buffer.len() - without_bom(&pieces.buffer).len();
+        pieces.buffer.drain(..mark);
+        Ok(pieces)
+    }
+
+    /// The first lines, at least so many if there are so many and they are not too long.
+    pub(super) fn first_lines(&mut self, lines: usize) -> Result<&[u8]> {
+        let mut size = 1 << 16;
+        loop {
+            self.grow(size)?;
+            let found = self.buffer.iter().filter(|&&byte| byte == b'\n').count();
+            if found > lines || self.at_end || size > PIECE {
+                break;
+            }
+            size *= 2;
+        }
+        let end = if self.at_end {
+            self.buffer.len()
+        } else {
+            last_line_end(&self.buffer)
+        };
+        Ok(&self.buffer[..end])
+    }
+
+    /// The next rows and the number of lines before them; none at the end. `end` finds
+    /// where the last whole row of a text that goes on ends, 0 if there is none.
+    pub(super) fn next(&mut self, end: impl Fn(&[u8]) -> usize) -> Result<Option<(&[u8], u64)>> {
+        let mut size = PIECE;
+        loop {
+            self.grow(size)?;
+            let end = if self.at_end {
+                self.buffer.len()
+            } else {
+                end(&self.buffer)
+            };
+            if end > 0 {
+                return Ok(Some((&self.buffer[..end], self.lines)));
+            }
+            if self.at_end {
+                return Ok(None);
+            }
+            if self.buffer.len() > LONGEST_ROW {
+                let problem = format!(
+                    "the row that begins here has more than {LONGEST_ROW} bytes; check whether a \
+                     quote is not closed, and how the file was written"
+                );
+                return Err(Error::file(
+                    &self.path,
+                    Place::Line(self.lines + 1),
+                    problem,
+                ));
+            }
+            size *= 2;
+        }
+    }
+
+    /// Takes off what was parsed.
+    pub(super) fn take(&mut self, length: usize) {
+        let taken = self.buffer.drain(..length);
+        self.lines += taken.filter(|&byte| byte == b'\n').count() as u64;
+    }
+
+    fn grow(&mut self, size: usize) -> Result<()> {
+        while self.buffer.len() < size && !self.at_end {
+            let missing = (size - self.buffer.len()) as u64;
+            let read = (&mut self.from).take(missing).read_to_end(&mut self.buffer);
+            let read = read.map_err(|error| Error::io(&self.path, "read the file", error))?;
+            self.at_end = read == 0;
+        }
+        Ok(())
+    }
+}
+
+/// Where the last whole line ends; 0 if there is none.
+pub(super) fn last_line_end(text: &[u8]) -> usize {
+    let last = text.iter().rposition(|&byte| byte == b'\n');
+    last.map_or(0, |at| at + 1)
+}
+
+const BOM: &[u8] = b"\xef\xbb\xbf";
+
 /// The text without the mark that some editors put before it.
 pub(super) fn without_bom(bytes: &[u8]) -> &[u8] {
-    bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)
+    bytes.strip_prefix(BOM).unwrap_or(bytes)
 }
 
 /// Each line that is not blank, without its end, and where it starts.

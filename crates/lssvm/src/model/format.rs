@@ -17,17 +17,13 @@
 //! number is touched, and the numbers can be mapped instead of read. Its
 //! metadata are strings, so the description is JSON in a string.
 //!
-//! Safetensors has no checksum. Ours is XXH3 of 128 bits over the description
-//! and, in the order of their names, the name, type, shape and bytes of each
-//! tensor, every part after its length. It finds damage, not malice. How the
-//! header is laid out does not enter, so that a tool may write it anew.
+//! The checksum is over the description and all tensors, in the order of their names;
+//! see [`crate::container`].
 
-use std::collections::BTreeMap;
-
-use safetensors::tensor::{Dtype, TensorInfo};
+use safetensors::tensor::Dtype;
 use serde::{Deserialize, Serialize};
-use xxhash_rust::xxh3::Xxh3;
 
+use crate::container::{self, CHECKSUM, Digest};
 use crate::linalg::{Matrix, Precision, Scalar};
 
 #[cfg(target_endian = "big")]
@@ -36,16 +32,8 @@ compile_error!("model files are mapped, and their numbers are little-endian");
 /// The format this version writes, and the newest it reads.
 pub(super) const FORMAT_VERSION: u32 = 1;
 
-/// The bytes of the header's length, and the multiple that it is.
-pub(super) const LENGTH_BYTES: usize = 8;
-
-/// Readers of safetensors refuse longer headers.
-pub(super) const LONGEST_HEADER: usize = 100_000_000;
-
 /// The key of the description in the metadata.
 pub(super) const DESCRIPTION: &str = "lssvm";
-/// The key of the checksum in the metadata.
-pub(super) const CHECKSUM: &str = "checksum";
 
 /// The names of the tensors.
 pub(super) const BIAS: &str = "bias";
@@ -114,80 +102,33 @@ pub(super) fn dtype<T: Scalar>() -> Dtype {
     }
 }
 
-/// The start of a file, up to the first tensor. Written here and not by
-/// safetensors, whose metadata come in a random order: the same model gives
-/// the same file.
+/// The start of a file, up to the first tensor.
 pub(super) fn header<T: Scalar>(
     description: &str,
     checksum: &str,
     tensors: &[Tensor<'_, T>],
 ) -> serde_json::Result<Vec<u8>> {
-    #[derive(Serialize)]
-    struct Header<'a> {
-        __metadata__: Metadata<'a>,
-        #[serde(flatten)]
-        tensors: BTreeMap<&'a str, TensorInfo>,
-    }
-    #[derive(Serialize)]
-    struct Metadata<'a> {
-        lssvm: &'a str,
-        checksum: &'a str,
-    }
-    let mut end = 0;
-    let info = |tensor: &Tensor<'_, T>| {
-        let start = end;
-        end += size_of_val(tensor.values);
-        let info = TensorInfo {
-            dtype: dtype::<T>(),
-            shape: tensor.shape.clone(),
-            data_offsets: (start, end),
-        };
-        (tensor.name, info)
-    };
-    let mut bytes = vec![0; LENGTH_BYTES];
-    let header = Header {
-        __metadata__: Metadata {
-            lssvm: description,
-            checksum,
-        },
-        tensors: tensors.iter().map(info).collect(),
-    };
-    serde_json::to_writer(&mut bytes, &header)?;
-    // Tensors begin where any number type may lie.
-    bytes.resize(bytes.len().next_multiple_of(LENGTH_BYTES), b' ');
-    let length = (bytes.len() - LENGTH_BYTES) as u64;
-    bytes[..LENGTH_BYTES].copy_from_slice(&length.to_le_bytes());
-    Ok(bytes)
+    let metadata = [(DESCRIPTION, description), (CHECKSUM, checksum)];
+    let tensors = tensors.iter().map(|tensor| {
+        let size = size_of_val(tensor.values);
+        (tensor.name, dtype::<T>(), tensor.shape.clone(), size)
+    });
+    container::header(&metadata, tensors)
 }
 
 /// The checksum, and whether all numbers are finite: in one pass over them.
 pub(super) fn digest<T: Scalar>(description: &str, tensors: &[Tensor<'_, T>]) -> (String, bool) {
-    let mut hash = Xxh3::new();
+    let mut digest = Digest::new(description);
     let mut finite = true;
-    add_part(&mut hash, description.as_bytes());
     for tensor in tensors {
-        add_part(&mut hash, tensor.name.as_bytes());
-        add_part(&mut hash, dtype::<T>().to_string().as_bytes());
-        add_length(&mut hash, tensor.shape.len());
-        for &size in &tensor.shape {
-            add_length(&mut hash, size);
-        }
-        add_length(&mut hash, size_of_val(tensor.values));
+        let size = size_of_val(tensor.values);
+        digest.tensor(tensor.name, dtype::<T>(), &tensor.shape, size);
         for chunk in tensor.values.chunks(CHUNK) {
-            hash.update(bytemuck::cast_slice(chunk));
+            digest.bytes(bytemuck::cast_slice(chunk));
             finite &= all_finite(chunk);
         }
     }
-    (format!("{:032x}", hash.digest128()), finite)
-}
-
-fn add_part(hash: &mut Xxh3, part: &[u8]) {
-    add_length(hash, part.len());
-    hash.update(part);
-}
-
-fn add_length(hash: &mut Xxh3, length: usize) {
-    hash.update(&(length as u64).to_le_bytes());
+    (digest.finish(), finite)
 }
 
 /// Whether no value is NaN or infinite. Without an early end, which would keep

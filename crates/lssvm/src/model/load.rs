@@ -14,11 +14,12 @@ use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, Metadata, SafeTensorError};
 
 use super::format::{
-    BIAS, CHECKSUM, CLASSES, DESCRIPTION, FORMAT_VERSION, LENGTH_BYTES, LONGEST_HEADER, SUPPORT,
-    Stored, Version, WEIGHTS, digest, dtype, tensors,
+    BIAS, CLASSES, DESCRIPTION, FORMAT_VERSION, SUPPORT, Stored, Version, WEIGHTS, digest, dtype,
+    tensors,
 };
 use super::save::MEMORY;
 use super::{AnyModel, Description, Model, ModelParts};
+use crate::container::{self, CHECKSUM, LENGTH_BYTES};
 use crate::error::Place;
 use crate::kernel::Samples;
 use crate::linalg::{Matrix, Scalar};
@@ -104,13 +105,7 @@ fn map(path: &Path) -> Result<Arc<Mmap>> {
 
 /// Where the tensors start and what the header says of them, or what is wrong.
 fn read_header(bytes: &[u8]) -> Result<(usize, Metadata), String> {
-    // What tells a safetensors file from others is a plausible length followed
-    // by the first character of JSON.
-    let length = bytes
-        .first_chunk()
-        .map(|length| u64::from_le_bytes(*length));
-    let plausible = length.is_some_and(|length| length <= LONGEST_HEADER as u64);
-    if !plausible || bytes.get(LENGTH_BYTES) != Some(&b'{') {
+    if !container::looks_like(bytes) {
         return Err(
             "is not a model of lssvm, nor any safetensors file: give a file that lssvm has saved"
                 .into(),

@@ -1,7 +1,10 @@
 //! From raw rows to scores, classes and probabilities.
 
+use std::ops::Range;
+
 use super::format::all_finite;
 use super::{Model, Outputs};
+use crate::data::Rows;
 use crate::kernel::{Samples, SamplesRef};
 use crate::linalg::{MatMut, Matrix, Scalar};
 use crate::system::add_scores;
@@ -28,6 +31,31 @@ impl<T: Scalar> Model<T> {
         self.decision_function_in_batches(x, self.batch_rows())
     }
 
+    /// The same of some rows that are read now, all at once; they should be no more than
+    /// [`Model::batch_rows`].
+    ///
+    /// # Errors
+    /// As [`Model::decision_function`], and those of [`Rows::read`].
+    pub fn scores_of_rows(&self, x: &dyn Rows<T>, rows: Range<usize>) -> Result<Matrix<T>> {
+        self.check_features(x.n_features())?;
+        let mut scores = self.bias_of_each(rows.len());
+        let raw = x.matrix(rows.clone())?;
+        let z = Samples::new(self.pipeline().transform(raw)?, self.kernel());
+        self.add_to(scores.view_mut(), z.view(), rows.start)?;
+        Ok(scores)
+    }
+
+    fn check_features(&self, found: usize) -> Result<()> {
+        if found != self.n_features() {
+            return Err(Error::Data(format!(
+                "the data have {found} features, but the model wants {}: give data with the same \
+                 columns as the training data",
+                self.n_features()
+            )));
+        }
+        Ok(())
+    }
+
     /// Rows that [`Model::decision_function`] scores at once. A caller that gives it so
     /// many at a time, to show progress or to stop, gets the same bits as from one call.
     pub fn batch_rows(&self) -> usize {
@@ -40,14 +68,7 @@ impl<T: Scalar> Model<T> {
         x: Matrix<T>,
         batch_rows: usize,
     ) -> Result<Matrix<T>> {
-        if x.cols() != self.n_features() {
-            return Err(Error::Data(format!(
-                "the data have {} features, but the model wants {}: give data with the same \
-                 columns as the training data",
-                x.cols(),
-                self.n_features()
-            )));
-        }
+        self.check_features(x.cols())?;
         self.check_rows(&x)?;
         let (n, cols, k) = (x.rows(), x.cols(), self.n_outputs());
         let mut scores = self.bias_of_each(n);

@@ -7,7 +7,7 @@
 mod builder;
 
 use std::cmp::Ordering;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use super::Task;
@@ -63,6 +63,17 @@ pub struct Labels {
 struct Interned {
     names: Vec<String>,
     codes: Vec<u32>,
+}
+
+/// What tells all of some labels.
+pub(super) enum Kept<'a> {
+    /// Their numbers.
+    Values(&'a Matrix<f64>),
+    /// The distinct labels, and which each row has.
+    Classes {
+        names: &'a [String],
+        codes: &'a [u32],
+    },
 }
 
 /// What a model learns: classes or numbers.
@@ -169,6 +180,37 @@ impl Labels {
             column_places: Vec::new(),
             settled: true,
         })
+    }
+
+    /// Labels as a file has them: their names, each once, and for each row an index into
+    /// them.
+    pub(super) fn from_names(names: Vec<String>, codes: Vec<u32>) -> Result<Self> {
+        let distinct: HashSet<&String> = names.iter().collect();
+        if distinct.len() != names.len() || names.len() > MAX_NAMES {
+            return Err(Error::Data(format!(
+                "{} names, of which {} differ and at most {MAX_NAMES} may be; give each once",
+                names.len(),
+                distinct.len()
+            )));
+        }
+        let rows: Vec<usize> = (0..codes.len()).collect();
+        let mut labels = Self::from_classes(names, codes)?;
+        labels.settled = false;
+        Ok(labels.select(&rows))
+    }
+
+    /// What has to be kept of the labels to make them again: their numbers if these tell
+    /// all, else their text.
+    pub(super) fn kept(&self) -> Result<Kept<'_>> {
+        let written = |name: &String| number(name).is_some_and(|v| (v + 0.0).to_string() == *name);
+        let plain = |text: &Interned| text.names.iter().all(written);
+        if let Some(values) = &self.values
+            && self.text.as_ref().is_none_or(plain)
+        {
+            return Ok(Kept::Values(values));
+        }
+        let Interned { names, codes } = self.interned()?;
+        Ok(Kept::Classes { names, codes })
     }
 
     /// Labels from class names and, for each row, an index into them.

@@ -8,6 +8,7 @@
 mod columns;
 mod sniff;
 
+use std::convert::Infallible;
 use std::ops::Range;
 use std::path::Path;
 
@@ -18,10 +19,12 @@ use self::columns::Roles;
 use super::bytes::check_memory;
 use super::labels::Builder;
 use super::text::{self, Problem, shown};
-use super::{Dataset, ReadOptions};
+use super::{Dataset, Labelled, ReadOptions};
 use crate::error::Place;
 use crate::linalg::{Matrix, Scalar};
 use crate::{Error, Result};
+
+pub(super) use sniff::SAMPLE as FIRST_LINES;
 
 /// The separator that stands for any run of spaces and tabs.
 const WHITESPACE: u8 = b' ';
@@ -33,49 +36,15 @@ pub(super) fn parse<T: Scalar>(
     options: &ReadOptions,
 ) -> Result<Dataset<T>> {
     let text = text::without_bom(bytes);
-    let delimiter = options.delimiter.unwrap_or_else(|| sniff::delimiter(text));
-    let sniffed = sniff::head(text, delimiter, options.header);
-    let width = sniffed.width;
-    let roles = columns::roles(path, width, sniffed.names.as_deref(), options)?;
-    let Some(start) = sniffed.first_row else {
-        let problem = "there are no rows; check how the file was written";
-        return Err(Error::file(path, Place::Whole, problem));
-    };
-
-    let quoted = text.contains(&b'"');
-    let end = match options.max_rows {
-        Some(rows) if !quoted => start + text::first_rows(&text[start..], rows, |_| true).len(),
-        _ => text.len(),
-    };
-    let chunks: Vec<Range<usize>> = if quoted {
-        std::iter::once(start..end).collect()
-    } else {
-        let chunks = text::chunks(&text[start..end]).into_iter();
-        chunks
-            .map(|chunk| start + chunk.start..start + chunk.end)
-            .collect()
-    };
+    let table = Table::new(path, text, options)?;
     // A quoted line end makes two lines of a row: an upper bound then.
-    let rows = options.rows(text::lines(&text[start..end]).count());
-    check_memory::<T>(path, rows, roles.features.len(), options)?;
-
-    let reader = Reader {
-        text,
-        delimiter,
-        width,
-        names: sniffed.names.as_deref(),
-        roles: &roles,
-        max_rows: options.max_rows.unwrap_or(usize::MAX),
-    };
-    let parts: Vec<Result<_, Problem>> = chunks
-        .into_par_iter()
-        .map(|chunk| reader.read::<T>(chunk))
-        .collect();
-    let parts: Result<Vec<Part<T>>, Problem> = parts.into_iter().collect();
+    let rows = options.rows(text::lines(&text[table.start..]).count());
+    check_memory::<T>(path, rows, table.n_features(), options)?;
+    let all = table.start..text.len();
+    let parts = table.rows::<T>(text, all, options.max_rows.unwrap_or(usize::MAX));
     let parts = parts.map_err(|problem| problem.at(path, text))?;
     let mut values = Vec::with_capacity(parts.iter().map(|part| part.values.len()).sum());
-    let mut labels = Builder::new(roles.labels.len().max(1));
-    let mut weights = Vec::new();
+    let (mut labels, mut weights) = (table.no_labels(), Vec::new());
     for part in parts {
         // Each part is freed as soon as it is joined, so the values are never
         // held twice.
@@ -83,34 +52,125 @@ pub(super) fn parse<T: Scalar>(
         labels.append(part.labels);
         weights.extend(part.weights);
     }
-    let rows = values.len() / roles.features.len();
-    let mut data = Dataset::new(path, Matrix::from_vec(rows, roles.features.len(), values));
-    let named = |columns: &[usize]| -> Option<Vec<String>> {
-        let names = sniffed.names.as_ref()?;
-        Some(
-            columns
-                .iter()
-                .map(|&column| names[column].clone())
-                .collect(),
-        )
-    };
-    data.feature_names = named(&roles.features);
-    if let Some(column) = roles.weights {
-        data.weights = Some(weights);
-        data.weight_place = Some(column + 1);
-        data.weight_name = named(&[column]).and_then(|names| names.into_iter().next());
+    let rows = values.len() / table.n_features();
+    let features = Matrix::from_vec(rows, table.n_features(), values);
+    Ok(table.about(path, labels, weights).with_features(features))
+}
+
+/// What the beginning of a table says of all of it.
+pub(super) struct Table {
+    delimiter: u8,
+    width: usize,
+    names: Option<Vec<String>>,
+    roles: Roles,
+    /// Where the first row starts.
+    pub(super) start: usize,
+}
+
+impl Table {
+    /// Of a text that is the table, or has at least its first [`FIRST_LINES`].
+    pub(super) fn new(path: &Path, text: &[u8], options: &ReadOptions) -> Result<Self> {
+        let delimiter = options.delimiter.unwrap_or_else(|| sniff::delimiter(text));
+        let sniffed = sniff::head(text, delimiter, options.header);
+        let roles = columns::roles(path, sniffed.width, sniffed.names.as_deref(), options)?;
+        let Some(start) = sniffed.first_row else {
+            let problem = "there are no rows; check how the file was written";
+            return Err(Error::file(path, Place::Whole, problem));
+        };
+        Ok(Self {
+            delimiter,
+            width: sniffed.width,
+            names: sniffed.names,
+            roles,
+            start,
+        })
     }
-    if !roles.labels.is_empty() {
-        let names = named(&roles.labels).unwrap_or_default();
-        // Where they are if the weights are left out, as they may be next time.
-        let places = roles.labels.iter().map(|&column| {
-            let after = roles.weights.is_some_and(|weights| weights < column);
-            column - usize::from(after)
+
+    pub(super) fn n_features(&self) -> usize {
+        self.roles.features.len()
+    }
+
+    /// The first rows of a part of a text, in chunks.
+    pub(super) fn rows<T: Scalar>(
+        &self,
+        text: &[u8],
+        part: Range<usize>,
+        max_rows: usize,
+    ) -> Result<Vec<Part<T>>, Problem> {
+        let Range { start, end } = part;
+        let chunks: Vec<Range<usize>> = if text[start..end].contains(&b'"') {
+            std::iter::once(start..end).collect()
+        } else {
+            let rows = text::first_rows(&text[start..end], max_rows, |_| true);
+            let chunks = text::chunks(rows).into_iter();
+            chunks
+                .map(|chunk| start + chunk.start..start + chunk.end)
+                .collect()
+        };
+        let reader = Reader {
+            text,
+            delimiter: self.delimiter,
+            width: self.width,
+            names: self.names.as_deref(),
+            roles: &self.roles,
+            max_rows,
+        };
+        let parts: Vec<Result<_, Problem>> = chunks
+            .into_par_iter()
+            .map(|chunk| reader.read::<T>(chunk))
+            .collect();
+        parts.into_iter().collect()
+    }
+
+    /// Where the last whole row of a text that goes on ends; 0 if there is none.
+    pub(super) fn last_row_end(&self, text: &[u8]) -> usize {
+        if self.delimiter == WHITESPACE || !text.contains(&b'"') {
+            return text::last_line_end(text);
+        }
+        // The last record may go on; where it starts, the one before it has ended.
+        let mut last = 0;
+        let Ok(()) = records(text, 0..text.len(), self.delimiter, |at, _| {
+            last = at;
+            Ok::<bool, Infallible>(true)
         });
-        let labels = labels.finish().with_source(path, names);
-        data.labels = Some(labels.with_places(places));
+        last
     }
-    Ok(data)
+
+    pub(super) fn no_labels(&self) -> Builder {
+        Builder::new(self.roles.labels.len().max(1))
+    }
+
+    /// All but the features, given what was read of it.
+    pub(super) fn about(&self, path: &Path, labels: Builder, weights: Vec<f64>) -> Labelled<()> {
+        let mut about = Labelled::new(path, ());
+        let roles = &self.roles;
+        let named = |columns: &[usize]| -> Option<Vec<String>> {
+            let names = self.names.as_ref()?;
+            Some(
+                columns
+                    .iter()
+                    .map(|&column| names[column].clone())
+                    .collect(),
+            )
+        };
+        about.feature_names = named(&roles.features);
+        if let Some(column) = roles.weights {
+            about.weights = Some(weights);
+            about.weight_place = Some(column + 1);
+            about.weight_name = named(&[column]).and_then(|names| names.into_iter().next());
+        }
+        if !roles.labels.is_empty() {
+            let names = named(&roles.labels).unwrap_or_default();
+            // Where they are if the weights are left out, as they may be next time.
+            let places = roles.labels.iter().map(|&column| {
+                let after = roles.weights.is_some_and(|weights| weights < column);
+                column - usize::from(after)
+            });
+            let labels = labels.finish().with_source(path, names);
+            about.labels = Some(labels.with_places(places));
+        }
+        about
+    }
 }
 
 /// Calls `row` with each record of a part of the text and the byte where it
@@ -180,10 +240,10 @@ struct Reader<'a> {
 }
 
 /// What one chunk of the text holds.
-struct Part<T> {
-    values: Vec<T>,
-    labels: Builder,
-    weights: Vec<f64>,
+pub(super) struct Part<T> {
+    pub(super) values: Vec<T>,
+    pub(super) labels: Builder,
+    pub(super) weights: Vec<f64>,
 }
 
 impl Reader<'_> {

@@ -6,7 +6,7 @@ use std::convert::Infallible;
 use super::{WHITESPACE, clean, records, text};
 
 /// Lines that are looked at.
-const SAMPLE: usize = 100;
+pub(in crate::data) const SAMPLE: usize = 100;
 
 /// Fields that stand for a value that is missing: in the first line they are
 /// no sign of a header.
