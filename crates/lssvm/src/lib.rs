@@ -12,6 +12,7 @@
 
 pub mod data;
 pub mod error;
+mod files;
 pub mod kernel;
 pub mod linalg;
 pub mod memory;
