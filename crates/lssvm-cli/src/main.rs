@@ -14,6 +14,7 @@ mod path;
 mod predict;
 mod progress;
 mod reproduce;
+mod resume;
 mod settings;
 mod train;
 mod tune;

@@ -14,7 +14,7 @@
 use std::ops::Range;
 
 use super::bordering::{Reached, left_over, right_hand_sides};
-use super::{Method, Phase, Residual, Solver, State, Step, Work, leave_one_out, no_start};
+use super::{Method, Phase, Residual, Solver, State, Step, Work, leave_one_out};
 use crate::linalg::factor::more_jitter;
 use crate::linalg::{INVERSE_COLUMNS, Matrix, Scalar, TiledCholesky};
 use crate::system::{Bordered, Certificate, Format, System, TILE};
@@ -246,7 +246,7 @@ impl<T: Scalar> Solver<T> for Exact<T> {
     }
 
     fn start_from(&mut self, _: &mut Work<'_, T>, _: Bordered<T>) -> Result<()> {
-        Err(no_start(Method::Exact, "solves at once, from nothing"))
+        Method::Exact.expect_start()
     }
 
     /// Nothing: before its one step there is nothing to keep, and after it the run ends.

@@ -112,6 +112,18 @@ impl Method {
         !matches!(self, Method::Exact | Method::Nystrom)
     }
 
+    /// Refuses a method that cannot, with the reason.
+    pub fn expect_start(self) -> Result<()> {
+        let reason = match self {
+            Method::Exact => "solves at once, from nothing",
+            Method::Nystrom => "is a mean of solutions that know nothing of each other",
+            _ => return Ok(()),
+        };
+        let requirement =
+            format!("has no use for a warm start: it {reason}; choose pcg, gauss-seidel or mp");
+        Err(Error::parameter("method", self, requirement))
+    }
+
     /// Whether it works on blocks of random indices of Θ, as the paper's do.
     pub fn draws_blocks(self) -> bool {
         matches!(
@@ -262,12 +274,6 @@ impl Plan {
             }
         }
     }
-}
-
-/// Why a method cannot go on from the weights of another run.
-fn no_start(method: Method, reason: &str) -> Error {
-    let requirement = format!("{method} {reason}; choose pcg, gauss-seidel, mp or kaczmarz");
-    Error::parameter("warm-start", "a model", requirement)
 }
 
 /// What one step did.

@@ -10,7 +10,7 @@
 //! of scores and regression values. The quickest method, and the roughest: the
 //! error is flat after a few members, at a height set by J.
 
-use super::{Blocks, Method, Residual, Solver, State, Step, Work, no_start};
+use super::{Blocks, Method, Residual, Solver, State, Step, Work};
 use crate::Result;
 use crate::linalg::{Matrix, Output, Parallel, Scalar};
 use crate::system::{Bordered, System, relative};
@@ -78,8 +78,7 @@ impl<T: Scalar> Solver<T> for Nystrom<T> {
     }
 
     fn start_from(&mut self, _: &mut Work<'_, T>, _: Bordered<T>) -> Result<()> {
-        let reason = "is a mean of solutions that know nothing of each other";
-        Err(no_start(Method::Nystrom, reason))
+        Method::Nystrom.expect_start()
     }
 
     fn save<'a>(&'a self, state: &mut State<'a>) {

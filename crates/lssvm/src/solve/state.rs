@@ -15,9 +15,13 @@ use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
 use super::Residual;
+use super::run::ITERATION_NUMBERS;
 use crate::linalg::{Matrix, Precision, Scalar};
 use crate::system::{Bordered, Certificate};
 use crate::{Error, Result};
+
+/// The name of the numbers of all iterations.
+pub(super) const HISTORY: &str = "history";
 
 /// Numbers by name.
 #[derive(Debug, Default)]
@@ -266,6 +270,12 @@ impl<'a> State<'a> {
             })),
             _ => Err(unfit(&self.name(name), "is no certificate")),
         }
+    }
+
+    /// Iterations that the run had made.
+    pub fn iterations(&self) -> usize {
+        let history = self.parts.get(HISTORY);
+        history.map_or(0, |part| part.shape.cols / ITERATION_NUMBERS)
     }
 
     /// Everything must have been taken: what is left belongs to another run.

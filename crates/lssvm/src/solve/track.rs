@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::run::ITERATION_NUMBERS;
-use super::state::unfit;
+use super::state::{HISTORY, unfit};
 use super::{
     Flow, Followed, Iteration, Limits, Observer, OpenBlock, Phase, Phases, Plan, Residual,
     Solution, Solver, State, Step, Stopped, Work,
@@ -208,7 +208,7 @@ impl<T: Scalar> Track<T> {
             });
         }
         let history: Vec<f64> = self.history.iter().flat_map(Iteration::numbers).collect();
-        state.put_numbers("history", &history);
+        state.put_numbers(HISTORY, &history);
         state.put_numbers("phases", &self.phases.numbers());
         state.put_numbers("seconds", &[self.seconds]);
     }
@@ -221,14 +221,14 @@ impl<T: Scalar> Track<T> {
         state: &mut State<'_>,
     ) -> Result<()> {
         let (history, rest) = {
-            let numbers = state.take_numbers("history")?;
+            let numbers = state.take_numbers(HISTORY)?;
             let (lines, rest) = numbers.as_chunks::<ITERATION_NUMBERS>();
             let line = |(place, line)| Iteration::of_numbers(place + 1, line);
             let history: Vec<_> = lines.iter().enumerate().map(line).collect();
             (history, rest.len())
         };
         if history.is_empty() || rest > 0 {
-            return Err(unfit("history", "is not one of iterations"));
+            return Err(unfit(HISTORY, "is not one of iterations"));
         }
         self.history = history;
         let shape = self.solver.weights().shape();

@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::time::Instant;
 
+use super::checkpoint::{Fingerprint, Fixed, Ink};
 use super::memory_plan::{Kept, MemoryPlan};
 use super::{ClassWeight, Config, Data, Effective, Forecast, Shape, Watcher, truth};
 use crate::data::{Dataset, Targets, Task};
@@ -28,10 +29,37 @@ pub(super) struct Prepared<T: Scalar> {
     validation_truth: Option<Truth>,
     test_truth: Option<Truth>,
     input: Input,
+    /// Preprocessing and kernel of the model that the run goes on from.
+    pub(super) fixed: Option<Fixed>,
     start: Instant,
 }
 
 impl<T: Scalar> Prepared<T> {
+    /// The data in a few bytes.
+    pub(super) fn fingerprint(&self) -> Fingerprint {
+        let part = |data: &Option<Dataset<T>>, truth: &Option<Truth>| {
+            let ink = data
+                .iter()
+                .fold(Ink::default(), |ink, data| ink.matrix(&data.features));
+            ink.truth(truth.as_ref()).print()
+        };
+        let labels = Ink::default().matrix(&self.targets);
+        Fingerprint {
+            features: Ink::default().matrix(&self.data.train.features).print(),
+            labels: labels.names(self.outputs.names()).print(),
+            weights: Ink::default()
+                .numbers(self.weights.as_deref().unwrap_or_default())
+                .print(),
+            validation: part(&self.data.validation, &self.validation_truth),
+            test: part(&self.data.test, &self.test_truth),
+        }
+    }
+
+    /// Where the training rows are from.
+    pub(super) fn source(&self) -> &Path {
+        &self.data.train.source
+    }
+
     pub(super) fn new(mut data: Data<T>, config: &Config) -> Result<Self> {
         let start = Instant::now();
         let mut config = config.clone();
@@ -154,6 +182,7 @@ impl<T: Scalar> Prepared<T> {
             outputs,
             targets,
             weights,
+            fixed: None,
             start,
         })
     }
@@ -203,10 +232,18 @@ impl<T: Scalar> Prepared<T> {
     pub(super) fn lay_out(self, plans: &[Plan], kept: Kept) -> Result<LaidOut<T>> {
         let mut config = self.config;
         let (n, k) = (self.targets.rows(), self.targets.cols());
-        let (pipeline, x) = config
-            .preprocess
-            .fit(self.data.train.features, self.input.image)?;
-        let kernel = config.kernel_spec().resolve(&x, self.weights.as_deref())?;
+        let features = self.data.train.features;
+        let (pipeline, kernel, x) = match self.fixed {
+            Some(Fixed { pipeline, kernel }) => {
+                let x = pipeline.transform(features)?;
+                (pipeline, kernel, x)
+            }
+            None => {
+                let (pipeline, x) = config.preprocess.fit(features, self.input.image)?;
+                let kernel = config.kernel_spec().resolve(&x, self.weights.as_deref())?;
+                (pipeline, kernel, x)
+            }
+        };
         let any = |method| plans.iter().any(|plan| plan.method == method);
         let order = if any(Method::GaussSeidel) {
             // Each block of rows a random sample.
@@ -288,7 +325,7 @@ impl<T: Scalar> Transformed<T> {
 /// Everything decided; nothing large computed yet.
 pub(super) struct LaidOut<T: Scalar> {
     pub(super) forecast: Forecast,
-    ready: Ready<T>,
+    pub(super) ready: Ready<T>,
     validation: Option<(Matrix<T>, Truth)>,
     test: Option<(Matrix<T>, Truth)>,
 }
