@@ -28,7 +28,9 @@ Examples:
 const TRAIN_EXAMPLES: &str = "\
 Examples:
   lssvm train data/mnist --model mnist.lssvm
-  lssvm train flowers.csv --label species --validation 0.2 --model flowers.lssvm";
+  lssvm train flowers.csv --label species --validation 0.2 --model flowers.lssvm
+  lssvm train data/mnist --model mnist.lssvm --checkpoint run --every 5m
+  lssvm train --resume run                          go on after a crash";
 
 const PATH_EXAMPLES: &str = "\
 Examples:
@@ -155,7 +157,7 @@ pub struct CoverageArgs {
     pub sets: Option<f64>,
 }
 
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub struct TrainArgs {
     /// A data file (IDX, CIFAR-10, LIBSVM, CSV, NPY, NPZ, also gzipped, or one that convert made), or a folder with MNIST's or
     /// CIFAR-10's files or train.* and test.*
@@ -181,6 +183,20 @@ pub struct TrainArgs {
     /// Print the effective configuration as TOML and stop
     #[arg(long)]
     pub print_config: bool,
+
+    /// Keep the state of the run in this folder, so that --resume can go on after a crash
+    #[arg(long, value_name = "FOLDER", help_heading = "Long runs")]
+    pub checkpoint: Option<PathBuf>,
+    /// How often: 90s, 10m or 1h [default: 60s]
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Long runs")]
+    pub every: Option<f64>,
+    /// Go on with the run in this folder; all settings are there
+    #[arg(long, value_name = "FOLDER", help_heading = "Long runs", conflicts_with_all = ["checkpoint", "warm_start"])]
+    pub resume: Option<PathBuf>,
+    /// Begin at the weights of this model, with its preprocessing and kernel: more iterations,
+    /// another c, other rows
+    #[arg(long, value_name = "MODEL", help_heading = "Long runs")]
+    pub warm_start: Option<PathBuf>,
 
     /// classification or regression [default: decided by the labels]
     #[arg(long, help_heading = "What to learn")]
@@ -629,7 +645,7 @@ impl FromStr for MethodChoice {
 }
 
 /// Seconds of 90s, 10m or 1h; a bare number is seconds.
-fn duration(text: &str) -> Result<f64, String> {
+pub fn duration(text: &str) -> Result<f64, String> {
     let (number, factor) = match text.char_indices().last() {
         Some((at, 's')) => (&text[..at], 1.0),
         Some((at, 'm')) => (&text[..at], 60.0),

@@ -17,6 +17,7 @@ mod path;
 mod predict;
 mod progress;
 mod reproduce;
+mod resume;
 mod serve;
 mod settings;
 mod train;

@@ -22,6 +22,7 @@ const SHOWN: usize = 12;
 const PARTS: u64 = 1000;
 
 pub fn run(args: &PathArgs) -> anyhow::Result<()> {
+    train::expect_new("path", &args.train)?;
     let mut settings = TrainSettings::new(&args.train)?;
     let json = settings.json.take();
     let report = settings.report.take();

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use lssvm::solve::{Flow, Iteration, Observer};
+use lssvm::solve::{Checkpointed, Flow, Iteration, Observer};
 use lssvm::train::{Forecast, Watcher};
 
 use crate::output::remark;
@@ -85,6 +85,18 @@ pub struct Progress {
     /// When the first iteration was done, and the share of all that it was.
     first: Option<(Instant, f64)>,
     rate: Rate,
+    /// Whether the last checkpoint could not be written.
+    unkept: bool,
+}
+
+/// What to say if the last checkpoint could not be written.
+pub fn warning(told: &Checkpointed) -> Option<String> {
+    let problem = told.problem.as_ref()?;
+    let (iteration, path) = (told.iteration, told.path.display());
+    Some(format!(
+        "warning: the last checkpoint could not be written ({problem}); {path} stays as it was \
+         after iteration {iteration}, and training goes on"
+    ))
 }
 
 /// Parts of a bar.
@@ -105,6 +117,7 @@ impl Progress {
             start: Instant::now(),
             first: None,
             rate: Rate::default(),
+            unkept: false,
         }
     }
 
@@ -166,6 +179,23 @@ impl Observer for Progress {
         let message = format!("{test}{validation}{residual}  {rate}  ");
         self.show(left.max(0.0), &message);
         flow()
+    }
+
+    fn checkpoint(&mut self, told: &Checkpointed) {
+        // Once, not for every try.
+        match warning(told).filter(|_| !self.unkept) {
+            Some(warning) => self.bar.suspend(|| remark(warning)),
+            None if self.unkept && told.problem.is_none() => {
+                let iteration = told.iteration;
+                self.bar.suspend(|| {
+                    remark(format!(
+                        "checkpoints are written again, after iteration {iteration}"
+                    ));
+                });
+            }
+            None => {}
+        }
+        self.unkept = told.problem.is_some();
     }
 
     fn progress(&mut self, done: f64) -> Flow {

@@ -4,6 +4,7 @@
 //! decides the rest from the data.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use lssvm::Error;
@@ -16,7 +17,7 @@ use lssvm::train::Config;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::args::{ReadArgs, TrainArgs};
+use crate::args::{ReadArgs, TrainArgs, duration};
 
 /// What a training run is, except for what the data decide.
 #[derive(Debug)]
@@ -31,6 +32,11 @@ pub struct TrainSettings {
     /// What was said of it, for a file of settings.
     pub reading: Reading,
     pub config: Config,
+    /// Where the state of the run is kept, and how often.
+    pub checkpoint: Option<PathBuf>,
+    pub every: Option<Duration>,
+    /// The model to begin with.
+    pub warm_start: Option<PathBuf>,
     pub print_config: bool,
 }
 
@@ -45,14 +51,45 @@ struct FileOptions {
     validation: Option<Validation>,
     json: Option<PathBuf>,
     report: Option<PathBuf>,
+    checkpoint: Option<PathBuf>,
+    every: Option<Every>,
+    warm_start: Option<PathBuf>,
     #[serde(flatten)]
     reading: Reading,
 }
 
-const FILE_KEYS: [&str; 6] = ["data", "model", "test", "validation", "json", "report"];
+const FILE_KEYS: [&str; 9] = [
+    "data",
+    "model",
+    "test",
+    "validation",
+    "json",
+    "report",
+    "checkpoint",
+    "every",
+    "warm-start",
+];
+
+/// A time in a TOML file: seconds, or as on the command line.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(untagged)]
+enum Every {
+    Seconds(f64),
+    Text(String),
+}
+
+impl Every {
+    fn seconds(&self) -> anyhow::Result<f64> {
+        let text = match self {
+            Every::Seconds(seconds) => seconds.to_string(),
+            Every::Text(text) => text.clone(),
+        };
+        duration(&text).map_err(|wrong| Error::parameter("every", text, wrong).into())
+    }
+}
 
 /// Options of the program in a TOML file that say how data are read.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct Reading {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -82,7 +119,7 @@ pub const READING_KEYS: [&str; 7] = [
     "index-base",
 ];
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 enum OneOrMore {
     One(Column),
@@ -199,6 +236,13 @@ impl TrainSettings {
             index_base: args.read.index_base.or(reading.index_base),
         };
         let budget = config.memory.unwrap_or_else(memory::default_budget);
+        let every = match args.every {
+            Some(seconds) => Some(seconds),
+            None => file.every.as_ref().map(Every::seconds).transpose()?,
+        };
+        let every = every.map(Duration::try_from_secs_f64).transpose();
+        let every =
+            every.map_err(|wrong| Error::parameter("every", "a time", wrong.to_string()))?;
         Ok(Self {
             data,
             model: args.model.clone().or(file.model),
@@ -212,6 +256,9 @@ impl TrainSettings {
             },
             reading: read.into(),
             config,
+            checkpoint: args.checkpoint.clone().or(file.checkpoint),
+            every,
+            warm_start: args.warm_start.clone().or(file.warm_start),
             print_config: args.print_config,
         })
     }
@@ -320,20 +367,24 @@ mod tests {
     use crate::args::{Args, Command};
 
     /// Options of `train` that a file cannot hold, and why.
-    const NOT_IN_A_FILE: [(&str, &str); 3] = [
+    const NOT_IN_A_FILE: [(&str, &str); 4] = [
+        ("resume", "the folder has all settings"),
         ("config", "it names the file"),
         ("print-config", "it is a question, not a setting"),
         ("help", "so is this"),
     ];
 
     /// For every other option what is typed, and the same in a file.
-    const SAMPLES: [(&str, &str, &str); 39] = [
+    const SAMPLES: [(&str, &str, &str); 42] = [
         ("data", "d.csv", "'d.csv'"),
         ("model", "m", "'m'"),
         ("test", "t.csv", "'t.csv'"),
         ("validation", "0.2", "0.2"),
         ("json", "r.json", "'r.json'"),
         ("report", "r.html", "'r.html'"),
+        ("checkpoint", "run", "'run'"),
+        ("every", "5m", "'5m'"),
+        ("warm-start", "w", "'w'"),
         ("task", "regression", "'regression'"),
         ("train-rows", "7", "7"),
         ("image-shape", "2x3", "'2x3'"),

@@ -1,33 +1,70 @@
 //! `lssvm train`
 
+use lssvm::Error;
 use lssvm::data::{ImageShape, Labelled, StreamParts, open};
 use lssvm::error::Bytes;
 use lssvm::linalg::{Precision, Scalar};
-use lssvm::model::{self, Input};
+use lssvm::model::{self, AnyModel, Input, Model};
 use lssvm::solve::Stopped;
 use lssvm::system::Format;
-use lssvm::train::{Config, Report, StreamData, fit_stream, forecast};
+use lssvm::train::{Checkpoint, Config, Report, StreamData, Trainer, WarmStart, forecast};
 use lssvm_report::{Machine, Pictures, Run, training_page};
 
 use crate::args::TrainArgs;
 use crate::output::{self, fact, remark};
 use crate::progress::{self, Progress};
+use crate::resume;
 use crate::settings::{TrainSettings, options_for, to_toml};
 
 pub fn run(args: &TrainArgs) -> anyhow::Result<()> {
-    with(&TrainSettings::new(args)?)
+    let Some(folder) = &args.resume else {
+        return with(&TrainSettings::new(args)?);
+    };
+    let (found, settings) = resume::open(folder, args)?;
+    match settings.precision() {
+        Precision::F32 => train::<f32>(&settings, Begin::Again(found)),
+        Precision::F64 => train::<f64>(&settings, Begin::Again(found)),
+    }
 }
 
 /// Trains with settings that were made elsewhere.
 pub fn with(settings: &TrainSettings) -> anyhow::Result<()> {
-    match settings.precision() {
-        Precision::F32 => train::<f32>(settings),
-        Precision::F64 => train::<f64>(settings),
+    if let Some(path) = &settings.warm_start {
+        return match AnyModel::load(path)? {
+            AnyModel::F32(model) => train(settings, Begin::At(model)),
+            AnyModel::F64(model) => train(settings, Begin::At(model)),
+        };
     }
+    match settings.precision() {
+        Precision::F32 => train::<f32>(settings, Begin::New),
+        Precision::F64 => train::<f64>(settings, Begin::New),
+    }
+}
+
+/// How a run begins.
+enum Begin<T: Scalar> {
+    New,
+    /// At the weights of a model.
+    At(Model<T>),
+    /// Where another process left it.
+    Again(Checkpoint),
+}
+
+/// Refuses options that only `train` has a use for.
+pub fn expect_new(command: &str, args: &TrainArgs) -> anyhow::Result<()> {
+    let options = [("resume", &args.resume), ("warm-start", &args.warm_start)];
+    for (option, path) in options {
+        if let Some(path) = path {
+            let requirement = format!("is for train; {command} looks at runs from the beginning");
+            anyhow::bail!(Error::parameter(option, path.display(), requirement));
+        }
+    }
+    Ok(())
 }
 
 /// `lssvm plan`
 pub fn plan(args: &TrainArgs) -> anyhow::Result<()> {
+    expect_new("plan", args)?;
     let settings = TrainSettings::new(args)?;
     output::expect_json(settings.json.as_deref())?;
     let forecast = match settings.precision() {
@@ -59,7 +96,7 @@ pub fn plan(args: &TrainArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn train<T: Scalar>(settings: &TrainSettings) -> anyhow::Result<()> {
+fn train<T: Scalar>(settings: &TrainSettings, begin: Begin<T>) -> anyhow::Result<()> {
     // Before hours of training, not after.
     let numbers = settings
         .report
@@ -96,7 +133,7 @@ fn train<T: Scalar>(settings: &TrainSettings) -> anyhow::Result<()> {
         _ => None,
     };
     let mut watcher = Progress::new(classes, settings.model.is_some());
-    let result = fit_stream(data, &settings.config, &mut watcher);
+    let result = fit(data, settings, begin, &mut watcher);
     watcher.finish();
     let (model, report) = result?;
     summarise(&report);
@@ -127,7 +164,52 @@ fn train<T: Scalar>(settings: &TrainSettings) -> anyhow::Result<()> {
         output::json(&path.with_extension("json"), &page.to_json())?;
         fact("report", path.display());
     }
+    end_checkpoints(settings, &report);
     Ok(())
+}
+
+fn fit<T: Scalar>(
+    data: StreamData<T>,
+    settings: &TrainSettings,
+    begin: Begin<T>,
+    watcher: &mut Progress,
+) -> anyhow::Result<(Model<T>, Report)> {
+    let model;
+    let trainer = match begin {
+        Begin::Again(found) => {
+            let made = found.iterations();
+            remark(format!("going on after iteration {made} of the run"));
+            return Ok(Trainer::resume(found).fit(data, watcher)?);
+        }
+        Begin::At(before) => {
+            model = before;
+            Trainer::new(&settings.config).warm_start(&model)
+        }
+        Begin::New => Trainer::new(&settings.config),
+    };
+    let trainer = match resume::checkpoints(settings)? {
+        Some(checkpoints) => trainer.checkpoints(checkpoints),
+        None => trainer,
+    };
+    Ok(trainer.fit(data, watcher)?)
+}
+
+/// The results are safe: a run that has ended needs its checkpoint no more.
+fn end_checkpoints(settings: &TrainSettings, report: &Report) {
+    let Some(folder) = &settings.checkpoint else {
+        return;
+    };
+    if let Some(told) = &report.checkpoints
+        && let Some(warning) = progress::warning(told)
+    {
+        remark(warning);
+    }
+    if report.stopped == Stopped::Interrupted {
+        let folder = folder.display();
+        remark(format!("go on with: lssvm train --resume {folder}"));
+    } else if let Err(error) = Checkpoint::remove(folder) {
+        remark(format!("note: {error}"));
+    }
 }
 
 /// Opens all parts; test and validation data must fit the training data.
@@ -207,6 +289,10 @@ fn summarise(report: &Report) {
             report.stopped.because()
         ),
     );
+    if let Some(WarmStart { known, new, gone }) = report.warm_start {
+        let rows = format!("{known} rows of the model, {new} new, {gone} no longer there");
+        fact("warm start", rows);
+    }
     if let Some(residual) = report.residual_in_words() {
         fact("residual", residual);
     }

@@ -10,10 +10,10 @@
 //!
 //! The library never prints, never exits and keeps no global state.
 
-mod atomic;
 mod container;
 pub mod data;
 pub mod error;
+mod files;
 pub mod kernel;
 pub mod linalg;
 pub mod memory;

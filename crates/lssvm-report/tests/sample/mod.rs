@@ -132,6 +132,8 @@ pub fn report(iterations: usize, test: Option<Evaluation>, task: Task) -> Report
         leave_one_out: None,
         scaling: None,
         conformal: None,
+        checkpoints: None,
+        warm_start: None,
         support: Vec::new(),
         validation: test.clone(),
         test,

@@ -18,7 +18,7 @@
 //! | `conformal.rs` | intervals and sets of classes that hold the truth as often as asked |
 //! | `explain.rs` | what each training row adds to a score |
 //! | `format.rs` | the file format and its checksum |
-//! | `save.rs` | writing a file all or nothing |
+//! | `save.rs` | what a file holds |
 //! | `load.rs` | mapping a file and refusing bad ones |
 //!
 //! ```
@@ -65,11 +65,11 @@ mod scaling;
 #[cfg(test)]
 mod tests;
 
+pub use crate::files::check_writable;
 pub use conformal::{Conformal, HeldOut, Intervals};
 pub use description::{Description, Input, Outputs};
 pub use explain::{Contribution, Explanation};
 pub use predict::{argmax, softmax};
-pub use save::check_writable;
 pub use scaling::Scaling;
 
 use std::path::Path;

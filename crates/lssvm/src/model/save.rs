@@ -1,24 +1,14 @@
-//! Writing a model: all of the file or none.
+//! Writing a model: all of the file or none ([`crate::files`]).
 
 use std::path::Path;
 
 use super::Model;
 use super::format::{FORMAT_VERSION, Stored, Tensor, digest, header, tensors};
-use crate::atomic::{Target, Temporary};
 use crate::container::{LENGTH_BYTES, LONGEST_HEADER};
 use crate::error::{Bytes, Place};
+use crate::files::{Target, Temporary};
 use crate::linalg::{Matrix, Scalar};
 use crate::{Error, Result};
-
-/// Whether a model can be saved under this name; to be asked before a long
-/// training, not after it.
-///
-/// # Errors
-/// [`Error::File`] if `path` is no place for a file, [`Error::Io`] if the
-/// system refuses to make a file there.
-pub fn check_writable(path: &Path) -> Result<()> {
-    Temporary::beside(&Target::new(path)?).map(drop)
-}
 
 pub(super) fn save<T: Scalar>(model: &Model<T>, path: &Path) -> Result<()> {
     let target = Target::new(path)?;

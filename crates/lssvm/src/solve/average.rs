@@ -1,7 +1,7 @@
 //! The mean of several runs with different seeds, stepped together
 //! (eq. 66–67 of the paper).
 
-use super::{Residual, Solver, Step, Update, Work};
+use super::{Residual, Solver, State, Step, Update, Work};
 use crate::Result;
 use crate::linalg::Scalar;
 use crate::system::{Bordered, System};
@@ -24,25 +24,31 @@ impl<T: Scalar> Average<T> {
     fn share(&self) -> T {
         T::from_f64(1.0 / self.members.len() as f64)
     }
+
+    fn mean(&self) -> Bordered<T> {
+        let (n, outputs) = self.mean.shape();
+        let mut mean = Bordered::zeros(n, outputs);
+        for member in &self.members {
+            mean.add_scaled(member.weights(), self.share());
+        }
+        mean
+    }
 }
 
 impl<T: Scalar> Solver<T> for Average<T> {
     fn step(&mut self, work: &mut Work<'_, T>) -> Result<Step> {
-        let share = self.share();
         let mut total = Step {
             relative_change: 0.0,
             jitter: 0.0,
             finished: true,
         };
-        let mut mean = Bordered::zeros(self.mean.rows.rows(), self.mean.bias.len());
         for member in &mut self.members {
             let step = member.step(work)?;
-            mean.add_scaled(member.weights(), share);
             total.relative_change = total.relative_change.max(step.relative_change);
             total.jitter = total.jitter.max(step.jitter);
             total.finished &= step.finished;
         }
-        self.mean = mean;
+        self.mean = self.mean();
         Ok(total)
     }
 
@@ -72,5 +78,27 @@ impl<T: Scalar> Solver<T> for Average<T> {
     fn steps_per_pass(&self) -> usize {
         let passes = self.members.iter().map(|m| m.steps_per_pass());
         passes.max().unwrap_or(1)
+    }
+
+    fn start_from(&mut self, work: &mut Work<'_, T>, weights: Bordered<T>) -> Result<()> {
+        for member in &mut self.members {
+            member.start_from(work, weights.clone())?;
+        }
+        self.mean = self.mean();
+        Ok(())
+    }
+
+    fn save<'a>(&'a self, state: &mut State<'a>) {
+        for (place, member) in self.members.iter().enumerate() {
+            state.within(&format!("member-{place}"), |state| member.save(state));
+        }
+    }
+
+    fn restore(&mut self, state: &mut State<'_>) -> Result<()> {
+        for (place, member) in self.members.iter_mut().enumerate() {
+            state.within(&format!("member-{place}"), |state| member.restore(state))?;
+        }
+        self.mean = self.mean();
+        Ok(())
     }
 }

@@ -2,7 +2,9 @@
 
 use rand_chacha::ChaCha8Rng;
 
-use crate::random;
+use super::State;
+use super::state::unfit;
+use crate::{Result, random};
 
 /// Contiguous pieces of a random permutation of `0..size`, which is shuffled
 /// again when fewer than `block_size` indices are left (§3.1 of the paper).
@@ -39,6 +41,29 @@ impl Blocks {
         // Order within a block means nothing; neighbours in memory are read together.
         block.sort_unstable();
         block
+    }
+
+    /// Notes where it is; sizes and seed follow from the plan.
+    pub fn save(&self, state: &mut State<'_>) {
+        state.put_counts("permutation", self.permutation.iter().copied());
+        state.put_counts("next", [self.next]);
+        state.put_position("random", &self.rng);
+    }
+
+    /// Goes on where another of the same sizes and seed was.
+    pub fn restore(&mut self, state: &mut State<'_>) -> Result<()> {
+        let permutation = state.take_counts("permutation")?;
+        let mut sorted = permutation.clone();
+        sorted.sort_unstable();
+        if !sorted.into_iter().eq(0..self.permutation.len()) {
+            return Err(unfit("permutation", "is not one of all rows and the bias"));
+        }
+        let next = state.take_count("next")?;
+        if next > permutation.len() {
+            return Err(unfit("next", "lies behind the last row"));
+        }
+        (self.permutation, self.next) = (permutation, next);
+        state.take_position("random", &mut self.rng)
     }
 
     /// Blocks in one permutation.

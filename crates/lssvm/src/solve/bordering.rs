@@ -7,8 +7,20 @@
 //! W = [b; a] solves ΘW = Z if A and ν are exact. If they are not, the sum of a is
 //! still zero for every output, and the rest of the residual is
 //! Y − Sa − 1b = (Y − SA) − (1 − Sν) b.
+//!
+//! From weights (b₀, a₀) of another run, A cannot be begun: A = a₀ + νb₀, and ν was not
+//! kept. What is missing can be, from zero:
+//!
+//! ```text
+//!     S [E ν] = [R₀ 1],   R₀ = Y − Sa₀ − 1b₀,     δ = 1ᵀ(a₀ + E) / 1ᵀν
+//!     b = b₀ + δ,   a = a₀ + E − νδ
+//! ```
+//!
+//! With a₀ = 0 and b₀ = 0 it is the system above. The smaller R₀ is, the smaller is δ and
+//! the less exact must ν be, so that a start near the solution is one.
 
-use super::{Phase, Residual, Work};
+use super::{Phase, Residual, State, Work};
+use crate::Result;
 use crate::linalg::{Matrix, Scalar};
 use crate::system::{Bordered, Certificate, Format, System, relative};
 
@@ -21,14 +33,23 @@ pub(super) fn right_hand_sides<T: Scalar>(system: &System<T>) -> Matrix<T> {
     })
 }
 
-/// W of [A ν]; zero before ν is anything.
-fn weights<T: Scalar>(solution: &Matrix<T>) -> Bordered<T> {
-    let (n, k) = (solution.rows(), solution.cols() - 1);
-    let mut sums = vec![0.0; k + 1];
-    for row in solution.values().chunks_exact(k + 1) {
+/// The sum of each column.
+fn sums<T: Scalar>(matrix: &Matrix<T>) -> Vec<f64> {
+    let mut sums = vec![0.0; matrix.cols()];
+    for row in matrix.values().chunks_exact(matrix.cols()) {
         let pairs = sums.iter_mut().zip(row);
         pairs.for_each(|(sum, v)| *sum += v.to_f64());
     }
+    sums
+}
+
+/// b and a of [A ν], or δ and E − νδ of [E ν] and the sums of a₀; δ is zero before ν is
+/// anything.
+fn weights<T: Scalar>(solution: &Matrix<T>, before: Option<&[f64]>) -> Bordered<T> {
+    let (n, k) = (solution.rows(), solution.cols() - 1);
+    let mut sums = sums(solution);
+    let pairs = sums.iter_mut().zip(before.unwrap_or_default());
+    pairs.for_each(|(sum, before)| *sum += before);
     let ones = sums[k];
     let bias = |c: usize| if ones == 0.0 { 0.0 } else { sums[c] / ones };
     let bias: Vec<f64> = (0..k).map(bias).collect();
@@ -42,14 +63,14 @@ fn weights<T: Scalar>(solution: &Matrix<T>) -> Bordered<T> {
     }
 }
 
-/// ‖Z − ΘW‖, from [Y 1] − S[A ν] and the bias.
-fn residual_norm<T: Scalar>(residual: &Matrix<T>, bias: &[T]) -> f64 {
-    let k = bias.len();
+/// ‖Z − ΘW‖, from [Y 1] − S[A ν] and the bias, or from [R₀ 1] − S[E ν] and δ.
+fn residual_norm<T: Scalar>(residual: &Matrix<T>, factors: &[f64]) -> f64 {
+    let k = factors.len();
     let mut squares = 0.0;
     for row in residual.values().chunks_exact(k + 1) {
         let ones = row[k].to_f64();
-        for (r, b) in row.iter().zip(bias) {
-            squares += (r.to_f64() - ones * b.to_f64()).powi(2);
+        for (r, b) in row.iter().zip(factors) {
+            squares += (r.to_f64() - ones * b).powi(2);
         }
     }
     squares.sqrt()
@@ -61,6 +82,20 @@ pub(super) fn true_product<T: Scalar>(work: &mut Work<'_, T>, v: &Matrix<T>) -> 
     let flops = system.true_product_flops(v.cols());
     work.phases
         .time(Phase::Certify, flops, || system.true_product(v))
+}
+
+/// Z − ΘW of these weights: one look at all of Ω.
+pub(super) fn residual_of<T: Scalar>(work: &mut Work<'_, T>, w: &Bordered<T>) -> Bordered<T> {
+    let targets = work.system.targets();
+    let product = true_product(work, &w.rows);
+    let rows = Matrix::from_fn(targets.rows(), targets.cols(), |i, c| {
+        let known = product.get(i, c) + w.bias[c].to_f64();
+        T::from_f64(targets.get(i, c).to_f64() - known)
+    });
+    Bordered {
+        bias: sums(&w.rows).into_iter().map(|s| T::from_f64(-s)).collect(),
+        rows,
+    }
 }
 
 /// `right` − `product`, rounded once.
@@ -78,6 +113,27 @@ pub(super) struct Reached<T: Scalar> {
     certificate: Option<Certificate>,
     /// The relative residual when it was last known for certain.
     certain: f64,
+    start: Option<Start<T>>,
+}
+
+/// Weights that a run began with.
+#[derive(Debug)]
+struct Start<T: Scalar> {
+    weights: Bordered<T>,
+    /// The sums of a₀.
+    sums: Vec<f64>,
+    /// R₀
+    left: Matrix<T>,
+}
+
+impl<T: Scalar> Start<T> {
+    fn new(weights: Bordered<T>, left: Matrix<T>) -> Self {
+        Self {
+            sums: sums(&weights.rows),
+            weights,
+            left,
+        }
+    }
 }
 
 /// In half precision, the share of a residual at which it is computed anew: below that
@@ -92,12 +148,45 @@ impl<T: Scalar> Reached<T> {
             residual: None,
             certificate: None,
             certain: 1.0,
+            start: None,
         }
     }
 
-    /// Takes over [A ν], and returns the relative change of W.
+    /// Begins at these weights: one look at all of Ω.
+    pub(super) fn start_from(&mut self, work: &mut Work<'_, T>, weights: Bordered<T>) {
+        let system = work.system;
+        let left = residual_of(work, &weights);
+        self.weights = weights.clone();
+        self.start = Some(Start::new(weights, left.rows));
+        let nothing = Matrix::zeros(system.n(), system.outputs() + 1);
+        self.certify(system, &nothing);
+    }
+
+    /// [Y 1], or [R₀ 1].
+    pub(super) fn right_hand_sides(&self, system: &System<T>) -> Matrix<T> {
+        let Some(start) = &self.start else {
+            return right_hand_sides(system);
+        };
+        let k = system.outputs();
+        Matrix::from_fn(system.n(), k + 1, |i, c| match c < k {
+            true => start.left.get(i, c),
+            false => T::ONE,
+        })
+    }
+
+    /// b, or δ: what ν is multiplied by.
+    fn factor_of_ones(&self, output: usize) -> f64 {
+        let before = self.start.as_ref().map(|start| start.weights.bias[output]);
+        self.weights.bias[output].to_f64() - before.map_or(0.0, T::to_f64)
+    }
+
+    /// Takes over [A ν] or [E ν], and returns the relative change of W.
     pub(super) fn take_over(&mut self, v: &Matrix<T>) -> f64 {
-        let weights = weights(v);
+        let start = self.start.as_ref();
+        let mut weights = weights(v, start.map(|start| &start.sums[..]));
+        if let Some(start) = start {
+            weights.add_scaled(&start.weights, T::ONE);
+        }
         let mut change = weights.clone();
         change.add_scaled(&self.weights, -T::ONE);
         self.weights = weights;
@@ -105,21 +194,31 @@ impl<T: Scalar> Reached<T> {
         relative(change.norm(), self.weights.norm())
     }
 
-    /// Estimates the residual from what is left of [Y 1], as the solver knows it.
+    /// Estimates the residual from what is left of the right-hand sides, as the solver
+    /// knows it.
     pub(super) fn estimate(&mut self, system: &System<T>, left: &Matrix<T>) {
         let scale = system.targets().frobenius_norm();
+        let factors = (0..system.outputs()).map(|c| self.factor_of_ones(c));
+        let factors: Vec<f64> = factors.collect();
         self.residual = Some(Residual {
-            relative: relative(residual_norm(left, &self.weights.bias), scale),
+            relative: relative(residual_norm(left, &factors), scale),
             exact: false,
         });
     }
 
-    /// Certifies W by the product of [A ν] with S, from scratch.
+    /// Certifies W by the product of [A ν], or [E ν], with S, from scratch.
     pub(super) fn certify(&mut self, system: &System<T>, product: &Matrix<f64>) {
         let k = system.outputs();
-        let bias = |c: usize| self.weights.bias[c].to_f64();
+        // S a₀ = Y − R₀ − 1b₀
+        let before = |i: usize, c: usize| match &self.start {
+            Some(start) => {
+                let (y, left) = (system.targets().get(i, c), start.left.get(i, c));
+                y.to_f64() - left.to_f64() - start.weights.bias[c].to_f64()
+            }
+            None => 0.0,
+        };
         let own = Matrix::from_fn(system.n(), k, |i, c| {
-            product.get(i, c) - product.get(i, k) * bias(c)
+            before(i, c) + product.get(i, c) - product.get(i, k) * self.factor_of_ones(c)
         });
         // The sum of a is zero, so that 1ᵀS1 does not matter.
         let certificate = Certificate::new(system, &self.weights, &own, 0.0);
@@ -129,6 +228,31 @@ impl<T: Scalar> Reached<T> {
         });
         self.certain = certificate.relative_residual;
         self.certificate = Some(certificate);
+    }
+
+    /// Notes what does not follow from [A ν].
+    pub(super) fn save<'a>(&'a self, state: &mut State<'a>) {
+        if let Some(start) = &self.start {
+            state.put_bordered("start", &start.weights);
+            state.put_matrix("start-left", &start.left);
+        }
+        state.put_residual("residual", self.residual);
+        state.put_certificate("certificate", self.certificate.as_ref());
+        state.put_numbers("certain", &[self.certain]);
+    }
+
+    /// Takes that back, for this [A ν].
+    pub(super) fn restore(&mut self, state: &mut State<'_>, v: &Matrix<T>) -> Result<()> {
+        if state.has("start") {
+            let shape = self.weights.shape();
+            let weights = state.take_bordered("start", shape)?;
+            self.start = Some(Start::new(weights, state.take_matrix("start-left", shape)?));
+        }
+        self.take_over(v);
+        self.residual = state.take_residual("residual")?;
+        self.certificate = state.take_certificate("certificate")?;
+        [self.certain] = state.take_exactly("certain")?;
+        Ok(())
     }
 
     pub(super) fn weights(&self) -> &Bordered<T> {

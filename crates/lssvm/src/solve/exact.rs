@@ -14,7 +14,7 @@
 use std::ops::Range;
 
 use super::bordering::{Reached, left_over, right_hand_sides};
-use super::{Phase, Residual, Solver, Step, Work, leave_one_out};
+use super::{Method, Phase, Residual, Solver, State, Step, Work, leave_one_out};
 use crate::linalg::factor::more_jitter;
 use crate::linalg::{INVERSE_COLUMNS, Matrix, Scalar, TiledCholesky};
 use crate::system::{Bordered, Certificate, Format, System, TILE};
@@ -243,5 +243,16 @@ impl<T: Scalar> Solver<T> for Exact<T> {
 
     fn steps_per_pass(&self) -> usize {
         1
+    }
+
+    fn start_from(&mut self, _: &mut Work<'_, T>, _: Bordered<T>) -> Result<()> {
+        Method::Exact.expect_start()
+    }
+
+    /// Nothing: before its one step there is nothing to keep, and after it the run ends.
+    fn save<'a>(&'a self, _: &mut State<'a>) {}
+
+    fn restore(&mut self, _: &mut State<'_>) -> Result<()> {
+        Ok(())
     }
 }

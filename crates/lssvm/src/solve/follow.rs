@@ -7,7 +7,8 @@
 
 use std::sync::Arc;
 
-use super::{Solver, Update};
+use super::{Solver, State, Update};
+use crate::Result;
 use crate::kernel::Samples;
 use crate::linalg::{Matrix, Scalar};
 use crate::system::{Bordered, Cross, System, add_scores};
@@ -102,6 +103,20 @@ impl<T: Scalar> Followed<T> {
             .product(system.kernel(), system.samples(), &w.rows);
         add_bias(&mut self.scores, &w.bias);
         self.fresh = true;
+    }
+
+    /// Notes the scores, which may be sums over many steps.
+    pub(super) fn save<'a>(&'a self, state: &mut State<'a>) {
+        state.put_matrix("scores", &self.scores);
+        state.put_counts("fresh", [usize::from(self.fresh)]);
+    }
+
+    /// Takes that back.
+    pub(super) fn restore(&mut self, state: &mut State<'_>) -> Result<()> {
+        let shape = (self.scores.rows(), self.scores.cols());
+        self.scores = state.take_matrix("scores", shape)?;
+        self.fresh = state.take_count("fresh")? != 0;
+        Ok(())
     }
 
     /// Whether [`Followed::scores`] owe nothing to sums over many steps.

@@ -15,7 +15,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::bordering::{Reached, left_over, right_hand_sides, true_product};
 use super::exact::factor_tiles;
-use super::{Phase, Residual, Solver, Step, Work};
+use super::{Phase, Residual, Solver, State, Step, Work};
 use crate::linalg::{Matrix, Scalar, TiledCholesky};
 use crate::system::{Bordered, Certificate, Format, Store, System, TILE};
 use crate::{Result, random};
@@ -122,7 +122,7 @@ impl<T: Scalar> Solver<T> for GaussSeidel<T> {
         self.reached.estimate(system, &self.r);
         if self.reached.is_due(system, self.tolerance) {
             let product = true_product(work, &self.v);
-            self.r = left_over(&right_hand_sides(system), &product);
+            self.r = left_over(&self.reached.right_hand_sides(system), &product);
             self.reached.certify(system, &product);
         }
         Ok(Step {
@@ -147,5 +147,26 @@ impl<T: Scalar> Solver<T> for GaussSeidel<T> {
     fn steps_per_pass(&self) -> usize {
         // The residual says when it is time to stop, small changes do not.
         usize::MAX
+    }
+
+    fn start_from(&mut self, work: &mut Work<'_, T>, weights: Bordered<T>) -> Result<()> {
+        self.reached.start_from(work, weights);
+        self.r = self.reached.right_hand_sides(work.system);
+        Ok(())
+    }
+
+    fn save<'a>(&'a self, state: &mut State<'a>) {
+        state.put_position("random", &self.rng);
+        state.put_matrix("v", &self.v);
+        state.put_matrix("r", &self.r);
+        self.reached.save(state);
+    }
+
+    fn restore(&mut self, state: &mut State<'_>) -> Result<()> {
+        let shape = (self.v.rows(), self.v.cols());
+        state.take_position("random", &mut self.rng)?;
+        self.v = state.take_matrix("v", shape)?;
+        self.r = state.take_matrix("r", shape)?;
+        self.reached.restore(state, &self.v)
     }
 }

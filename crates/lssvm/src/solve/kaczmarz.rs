@@ -9,7 +9,7 @@
 //! equations: its distance to the solution never rises. All rows of W change
 //! in a step, so that following the error costs a full product.
 
-use super::{Blocks, Residual, Solver, Step, Work};
+use super::{Blocks, Residual, Solver, State, Step, Work};
 use crate::Result;
 use crate::linalg::{Scalar, sum_of_squares};
 use crate::system::{Bordered, System, relative};
@@ -89,5 +89,23 @@ impl<T: Scalar> Solver<T> for Kaczmarz<T> {
 
     fn steps_per_pass(&self) -> usize {
         self.blocks.per_pass()
+    }
+
+    fn start_from(&mut self, _: &mut Work<'_, T>, weights: Bordered<T>) -> Result<()> {
+        self.weights = weights;
+        Ok(())
+    }
+
+    fn save<'a>(&'a self, state: &mut State<'a>) {
+        self.blocks.save(state);
+        state.put_bordered("weights", &self.weights);
+        state.put_residual("residual", self.residual);
+    }
+
+    fn restore(&mut self, state: &mut State<'_>) -> Result<()> {
+        self.blocks.restore(state)?;
+        self.weights = state.take_bordered("weights", self.weights.shape())?;
+        self.residual = state.take_residual("residual")?;
+        Ok(())
     }
 }

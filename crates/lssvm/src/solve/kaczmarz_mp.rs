@@ -10,8 +10,9 @@
 //! only reading with the paper's cost, and it converges in between the two. One
 //! strip, one Gram matrix and one factor serve both.
 
+use super::bordering::residual_of;
 use super::kaczmarz::project;
-use super::{Blocks, Residual, Solver, Step, Work};
+use super::{Blocks, Residual, Solver, State, Step, Work};
 use crate::Result;
 use crate::linalg::Scalar;
 use crate::system::{Bordered, System, relative};
@@ -70,5 +71,27 @@ impl<T: Scalar> Solver<T> for KaczmarzMp<T> {
 
     fn steps_per_pass(&self) -> usize {
         self.blocks.per_pass()
+    }
+
+    fn start_from(&mut self, work: &mut Work<'_, T>, weights: Bordered<T>) -> Result<()> {
+        self.pursued = residual_of(work, &weights);
+        self.weights = weights;
+        Ok(())
+    }
+
+    fn save<'a>(&'a self, state: &mut State<'a>) {
+        self.blocks.save(state);
+        state.put_bordered("weights", &self.weights);
+        state.put_bordered("pursued", &self.pursued);
+        state.put_residual("residual", self.residual);
+    }
+
+    fn restore(&mut self, state: &mut State<'_>) -> Result<()> {
+        let shape = self.weights.shape();
+        self.blocks.restore(state)?;
+        self.weights = state.take_bordered("weights", shape)?;
+        self.pursued = state.take_bordered("pursued", shape)?;
+        self.residual = state.take_residual("residual")?;
+        Ok(())
     }
 }

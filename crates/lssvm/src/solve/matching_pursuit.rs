@@ -10,7 +10,8 @@
 //! ‖R‖ never rises, and R is the true residual of W. Choose it when the kernel
 //! matrix does not fit in memory and a smooth curve is wanted.
 
-use super::{Blocks, Residual, Solver, Step, Update, Work};
+use super::bordering::residual_of;
+use super::{Blocks, Residual, Solver, State, Step, Update, Work};
 use crate::Result;
 use crate::linalg::{Matrix, Scalar};
 use crate::system::{Bordered, System, relative};
@@ -78,5 +79,25 @@ impl<T: Scalar> Solver<T> for MatchingPursuit<T> {
 
     fn steps_per_pass(&self) -> usize {
         self.blocks.per_pass()
+    }
+
+    fn start_from(&mut self, work: &mut Work<'_, T>, weights: Bordered<T>) -> Result<()> {
+        self.residual = residual_of(work, &weights);
+        self.weights = weights;
+        Ok(())
+    }
+
+    fn save<'a>(&'a self, state: &mut State<'a>) {
+        self.blocks.save(state);
+        state.put_bordered("weights", &self.weights);
+        state.put_bordered("residual", &self.residual);
+    }
+
+    fn restore(&mut self, state: &mut State<'_>) -> Result<()> {
+        let shape = self.weights.shape();
+        self.blocks.restore(state)?;
+        self.weights = state.take_bordered("weights", shape)?;
+        self.residual = state.take_bordered("residual", shape)?;
+        Ok(())
     }
 }

@@ -27,6 +27,7 @@ mod block_inverse;
 mod blocks;
 mod bordering;
 pub mod centers;
+mod checkpoint;
 pub mod exact;
 mod follow;
 pub mod gauss_seidel;
@@ -40,10 +41,13 @@ pub mod pcg;
 mod phases;
 mod preconditioner;
 mod run;
+mod state;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
 mod tests_full;
+#[cfg(test)]
+mod tests_resume;
 mod together;
 mod track;
 mod work;
@@ -55,10 +59,12 @@ use serde::{Deserialize, Serialize};
 
 pub use block_inverse::BlockInverse;
 pub use blocks::Blocks;
+pub use checkpoint::{Checkpointed, Keeper, read_checkpoint, write_checkpoint};
 pub use follow::{Followed, Truth};
 pub use phases::{Phase, PhaseReport, Phases};
 pub use preconditioner::rank_for;
-pub use run::{Flow, Iteration, Limits, Observer, Silent, Solution, Stopped, drive, run};
+pub use run::{Course, Flow, Iteration, Limits, Observer, Silent, Solution, Stopped, run, run_on};
+pub use state::State;
 pub use together::{Ended, Entry, run_together};
 pub use work::{OpenBlock, Work};
 
@@ -104,6 +110,23 @@ impl Method {
     /// Whether it goes step by step.
     pub fn is_iterative(self) -> bool {
         self != Method::Exact
+    }
+
+    /// Whether it can begin at the weights of another run.
+    pub fn takes_start(self) -> bool {
+        !matches!(self, Method::Exact | Method::Nystrom)
+    }
+
+    /// Refuses a method that cannot, with the reason.
+    pub fn expect_start(self) -> Result<()> {
+        let reason = match self {
+            Method::Exact => "solves at once, from nothing",
+            Method::Nystrom => "is a mean of solutions that know nothing of each other",
+            _ => return Ok(()),
+        };
+        let requirement =
+            format!("has no use for a warm start: it {reason}; choose pcg, gauss-seidel or mp");
+        Err(Error::parameter("method", self, requirement))
     }
 
     /// Whether it works on blocks of random indices of Θ, as the paper's do.
@@ -279,6 +302,15 @@ pub struct Step {
     pub finished: bool,
 }
 
+impl Step {
+    /// A step that was not needed.
+    const NONE: Self = Self {
+        relative_change: 0.0,
+        jitter: 0.0,
+        finished: false,
+    };
+}
+
 /// ‖Z − ΘW‖ / ‖Z‖
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Residual {
@@ -331,4 +363,19 @@ pub trait Solver<T: Scalar> {
 
     /// Steps after which every index has had its turn.
     fn steps_per_pass(&self) -> usize;
+
+    /// Begins at these weights instead of zero, before the first step.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] if the method has no use for them.
+    fn start_from(&mut self, work: &mut Work<'_, T>, weights: Bordered<T>) -> Result<()>;
+
+    /// Notes all that later steps depend on and that does not follow from plan and
+    /// system.
+    fn save<'a>(&'a self, state: &mut State<'a>);
+
+    /// Takes back what [`Solver::save`] noted. The solver was made by the same plan for
+    /// the same system, and has made no step; its next steps have the bits that those of
+    /// the saved one would have had.
+    fn restore(&mut self, state: &mut State<'_>) -> Result<()>;
 }

@@ -10,7 +10,7 @@
 //! of scores and regression values. The quickest method, and the roughest: the
 //! error is flat after a few members, at a height set by J.
 
-use super::{Blocks, Residual, Solver, Step, Work};
+use super::{Blocks, Method, Residual, Solver, State, Step, Work};
 use crate::Result;
 use crate::linalg::{Matrix, Output, Parallel, Scalar};
 use crate::system::{Bordered, System, relative};
@@ -75,5 +75,22 @@ impl<T: Scalar> Solver<T> for Nystrom<T> {
 
     fn steps_per_pass(&self) -> usize {
         self.blocks.per_pass()
+    }
+
+    fn start_from(&mut self, _: &mut Work<'_, T>, _: Bordered<T>) -> Result<()> {
+        Method::Nystrom.expect_start()
+    }
+
+    fn save<'a>(&'a self, state: &mut State<'a>) {
+        self.blocks.save(state);
+        state.put_counts("members", [self.members]);
+        state.put_bordered("weights", &self.weights);
+    }
+
+    fn restore(&mut self, state: &mut State<'_>) -> Result<()> {
+        self.blocks.restore(state)?;
+        self.members = state.take_count("members")?;
+        self.weights = state.take_bordered("weights", self.weights.shape())?;
+        Ok(())
     }
 }

@@ -20,7 +20,8 @@
 
 use super::bordering::{Reached, left_over, right_hand_sides, true_product};
 use super::preconditioner::{Preconditioner, rank_for};
-use super::{Phase, Residual, Solver, Step, Work};
+use super::state::unfit;
+use super::{Phase, Residual, Solver, State, Step, Work};
 use crate::Result;
 use crate::linalg::{Matrix, Scalar};
 use crate::system::{Bordered, Certificate, Format, System, TILE};
@@ -36,15 +37,23 @@ pub struct Pcg<T: Scalar> {
     rank: usize,
     seed: u64,
     tolerance: f64,
-    state: Option<State<T>>,
+    iterate: Iterate<T>,
+    /// Made before the first step.
+    tools: Option<Tools<T>>,
     reached: Reached<T>,
 }
 
-struct State<T: Scalar> {
+/// What steps need and do not change.
+struct Tools<T: Scalar> {
     preconditioner: Preconditioner<T>,
-    /// [Y 1] and the norms of its columns.
+    /// The right-hand sides.
     right: Matrix<T>,
+    /// The norms of [Y 1]'s columns.
     scale: Vec<f64>,
+}
+
+/// What steps change.
+struct Iterate<T: Scalar> {
     v: Matrix<T>,
     r: Matrix<T>,
     /// Directions and ⟨R, Z⟩ of all columns.
@@ -62,12 +71,23 @@ impl<T: Scalar> Pcg<T> {
     pub fn new(system: &System<T>, rank: Option<usize>, seed: u64, tolerance: f64) -> Self {
         let features = system.samples().matrix().cols();
         let rank = rank.unwrap_or_else(|| rank_for(system.n(), features));
+        let reached = Reached::nowhere(system);
+        let right = reached.right_hand_sides(system);
+        let (n, k) = (right.rows(), right.cols());
         Self {
             rank: rank.clamp(1, system.n()),
             seed,
             tolerance,
-            state: None,
-            reached: Reached::nowhere(system),
+            iterate: Iterate {
+                v: Matrix::zeros(n, k),
+                r: right,
+                d: Matrix::zeros(n, k),
+                rz: vec![0.0; k],
+                rest: COLUMN_SHARE * tolerance,
+                age: 0,
+            },
+            tools: None,
+            reached,
         }
     }
 
@@ -77,31 +97,23 @@ impl<T: Scalar> Pcg<T> {
         Preconditioner::<T>::bytes(n, rank) + columns
     }
 
-    fn begin(&self, work: &mut Work<'_, T>) -> Result<State<T>> {
-        let preconditioner = Preconditioner::new(work, self.rank, self.seed)?;
-        let right = right_hand_sides(work.system);
-        let (n, k) = (right.rows(), right.cols());
-        Ok(State {
-            scale: dots(&right, &right).into_iter().map(f64::sqrt).collect(),
-            v: Matrix::zeros(n, k),
-            r: right.clone(),
-            d: Matrix::zeros(n, k),
-            rz: vec![0.0; k],
-            rest: COLUMN_SHARE * self.tolerance,
-            age: 0,
-            preconditioner,
-            right,
+    fn tools(&self, work: &mut Work<'_, T>) -> Result<Tools<T>> {
+        let whole = right_hand_sides(work.system);
+        Ok(Tools {
+            preconditioner: Preconditioner::new(work, self.rank, self.seed)?,
+            right: self.reached.right_hand_sides(work.system),
+            scale: dots(&whole, &whole).into_iter().map(f64::sqrt).collect(),
         })
     }
 }
 
-impl<T: Scalar> State<T> {
+impl<T: Scalar> Iterate<T> {
     /// Columns whose residual is not yet small enough; all that are not zero if each
-    /// of them is.
-    fn awake(&mut self) -> Vec<usize> {
+    /// of them is. `scale`: what residuals are small beside.
+    fn awake(&mut self, scale: &[f64]) -> Vec<usize> {
         let norms = dots(&self.r, &self.r);
         let larger = |rest: f64| {
-            let above = |&c: &usize| norms[c].sqrt() > rest * self.scale[c];
+            let above = |&c: &usize| norms[c].sqrt() > rest * scale[c];
             (0..norms.len()).filter(above).collect::<Vec<_>>()
         };
         let awake = larger(self.rest);
@@ -113,20 +125,21 @@ impl<T: Scalar> State<T> {
         larger(0.0)
     }
 
-    fn step(&mut self, work: &mut Work<'_, T>) {
+    fn step(&mut self, work: &mut Work<'_, T>, tools: &Tools<T>) {
         let system = work.system;
-        let awake = self.awake();
+        let preconditioner = &tools.preconditioner;
+        let awake = self.awake(&tools.scale);
         if awake.is_empty() {
             return;
         }
         self.age += 1;
         let (n, k) = (system.n() as f64, awake.len() as f64);
         let r = columns(&self.r, &awake);
-        let depth = (self.preconditioner.rank() + TILE.min(system.n())) as f64;
+        let depth = (preconditioner.rank() + TILE.min(system.n())) as f64;
         let flops = 4.0 * n * depth * k;
         let z = work
             .phases
-            .time(Phase::Precondition, flops, || self.preconditioner.apply(&r));
+            .time(Phase::Precondition, flops, || preconditioner.apply(&r));
         let rz = dots(&r, &z);
         let mut d = columns(&self.d, &awake);
         for (c, &place) in awake.iter().enumerate() {
@@ -156,9 +169,9 @@ impl<T: Scalar> State<T> {
     }
 
     /// Computes R anew, and returns S V.
-    fn refresh(&mut self, work: &mut Work<'_, T>) -> Matrix<f64> {
+    fn refresh(&mut self, work: &mut Work<'_, T>, tools: &Tools<T>) -> Matrix<f64> {
         let product = true_product(work, &self.v);
-        self.r = left_over(&self.right, &product);
+        self.r = left_over(&tools.right, &product);
         self.age = 0;
         if work.system.kept() == Some(Format::Half) {
             // Directions belong to the rounded matrix and the old R.
@@ -170,19 +183,19 @@ impl<T: Scalar> State<T> {
 
 impl<T: Scalar> Solver<T> for Pcg<T> {
     fn step(&mut self, work: &mut Work<'_, T>) -> Result<Step> {
-        let mut state = match self.state.take() {
-            Some(state) => state,
-            None => self.begin(work)?,
+        let tools = match self.tools.take() {
+            Some(tools) => tools,
+            None => self.tools(work)?,
         };
-        let system = work.system;
-        state.step(work);
-        let change = self.reached.take_over(&state.v);
-        self.reached.estimate(system, &state.r);
-        if state.age >= FRESH_EVERY || self.reached.is_due(system, self.tolerance) {
-            let product = state.refresh(work);
+        let (system, iterate) = (work.system, &mut self.iterate);
+        iterate.step(work, &tools);
+        let change = self.reached.take_over(&iterate.v);
+        self.reached.estimate(system, &iterate.r);
+        if iterate.age >= FRESH_EVERY || self.reached.is_due(system, self.tolerance) {
+            let product = iterate.refresh(work, &tools);
             self.reached.certify(system, &product);
         }
-        self.state = Some(state);
+        self.tools = Some(tools);
         Ok(Step {
             relative_change: change,
             jitter: 0.0,
@@ -205,6 +218,38 @@ impl<T: Scalar> Solver<T> for Pcg<T> {
     fn steps_per_pass(&self) -> usize {
         // The residual says when it is time to stop, small changes do not.
         usize::MAX
+    }
+
+    fn start_from(&mut self, work: &mut Work<'_, T>, weights: Bordered<T>) -> Result<()> {
+        self.reached.start_from(work, weights);
+        self.iterate.r = self.reached.right_hand_sides(work.system);
+        Ok(())
+    }
+
+    fn save<'a>(&'a self, state: &mut State<'a>) {
+        let iterate = &self.iterate;
+        state.put_matrix("v", &iterate.v);
+        state.put_matrix("r", &iterate.r);
+        state.put_matrix("d", &iterate.d);
+        state.put_numbers("rz", &iterate.rz);
+        state.put_numbers("rest", &[iterate.rest]);
+        state.put_counts("age", [iterate.age]);
+        self.reached.save(state);
+    }
+
+    fn restore(&mut self, state: &mut State<'_>) -> Result<()> {
+        let iterate = &mut self.iterate;
+        let (n, k) = (iterate.v.rows(), iterate.v.cols());
+        iterate.v = state.take_matrix("v", (n, k))?;
+        iterate.r = state.take_matrix("r", (n, k))?;
+        iterate.d = state.take_matrix("d", (n, k))?;
+        iterate.rz = state.take_numbers("rz")?;
+        [iterate.rest] = state.take_exactly("rest")?;
+        iterate.age = state.take_count("age")?;
+        if iterate.rz.len() != k {
+            return Err(unfit("rz", "is not one number a column"));
+        }
+        self.reached.restore(state, &self.iterate.v)
     }
 }
 

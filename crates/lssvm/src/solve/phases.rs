@@ -81,6 +81,20 @@ impl Phases {
         seconds.chain(flops).for_each(|(a, b)| *a += b);
     }
 
+    /// All numbers, for a run that is to go on.
+    pub(super) fn numbers(&self) -> Vec<f64> {
+        [self.seconds, self.flops].concat()
+    }
+
+    /// The phases that [`Phases::numbers`] told.
+    pub(super) fn of_numbers(numbers: [f64; 2 * Phase::ALL.len()]) -> Self {
+        let mut phases = Self::default();
+        let (seconds, flops) = numbers.split_at(Phase::ALL.len());
+        phases.seconds.copy_from_slice(seconds);
+        phases.flops.copy_from_slice(flops);
+        phases
+    }
+
     /// Seconds booked so far.
     pub fn seconds(&self) -> f64 {
         self.seconds.iter().sum()

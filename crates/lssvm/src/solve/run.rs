@@ -2,8 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
+use std::time::Instant;
+
 use super::track::Track;
-use super::{Followed, Method, OpenBlock, Phases, Plan, Residual, Solver};
+use super::{
+    Checkpointed, Followed, Keeper, Method, OpenBlock, Phases, Plan, Residual, Solver, State,
+};
 use crate::linalg::{Matrix, Scalar};
 use crate::system::{Bordered, Certificate, System};
 use crate::{Error, Result};
@@ -106,6 +110,63 @@ pub struct Iteration {
     pub flops: f64,
 }
 
+/// Numbers of an iteration in a saved history.
+pub(super) const ITERATION_NUMBERS: usize = 8;
+
+impl Iteration {
+    /// All but its place, for a run that is to go on.
+    pub(super) fn numbers(&self) -> [f64; ITERATION_NUMBERS] {
+        let known = [
+            self.residual.is_some(),
+            self.residual.is_some_and(|r| r.exact),
+            self.test_error.is_some(),
+            self.validation_error.is_some(),
+        ];
+        let flags = known
+            .iter()
+            .rev()
+            .fold(0, |bits, &bit| 2 * bits + u8::from(bit));
+        [
+            f64::from(flags),
+            self.seconds,
+            self.relative_change,
+            self.residual.map_or(0.0, |r| r.relative),
+            self.test_error.unwrap_or(0.0),
+            self.validation_error.unwrap_or(0.0),
+            self.jitter,
+            self.flops,
+        ]
+    }
+
+    /// The iteration that [`Iteration::numbers`] told.
+    pub(super) fn of_numbers(iteration: usize, numbers: &[f64; ITERATION_NUMBERS]) -> Self {
+        let [
+            flags,
+            seconds,
+            relative_change,
+            relative,
+            test,
+            validation,
+            jitter,
+            flops,
+        ] = *numbers;
+        let known = |bit: u8| flags as u8 & (1 << bit) != 0;
+        Self {
+            iteration,
+            seconds,
+            relative_change,
+            residual: known(0).then(|| Residual {
+                relative,
+                exact: known(1),
+            }),
+            test_error: known(2).then_some(test),
+            validation_error: known(3).then_some(validation),
+            jitter,
+            flops,
+        }
+    }
+}
+
 /// Whether to go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flow {
@@ -124,6 +185,9 @@ pub trait Observer {
     fn iteration(&mut self, _iteration: &Iteration) -> Flow {
         Flow::Continue
     }
+
+    /// After each try to keep the state of the run.
+    fn checkpoint(&mut self, _told: &Checkpointed) {}
 
     /// Within a long step: the share of it that is done.
     fn progress(&mut self, _done: f64) -> Flow {
@@ -157,6 +221,9 @@ pub struct Solution<T: Scalar> {
     pub stopped: Stopped,
     /// Wall time.
     pub seconds: f64,
+    /// The part of it that was spent by earlier processes, if the run went on from a
+    /// checkpoint.
+    pub earlier_seconds: f64,
     /// All iterations.
     pub history: Vec<Iteration>,
     /// Where the time went.
@@ -179,34 +246,72 @@ pub fn run<T: Scalar>(
     every: usize,
     observer: &mut dyn Observer,
 ) -> Result<Solution<T>> {
-    let solver = plan.solver(system)?;
-    drive(
-        system,
-        (solver, plan.method),
-        limits,
-        test,
-        validation,
-        every,
-        observer,
-    )
+    let (rows, course) = ([test, validation], Course::default());
+    let solver = (plan.solver(system)?, plan.method);
+    run_on(system, solver, limits, rows, every, observer, course)
 }
 
-/// As [`run`], for a solver that was made elsewhere.
-pub fn drive<T: Scalar>(
+/// How a run begins, and who keeps its state on the way.
+pub struct Course<'a, T: Scalar> {
+    /// The state that it goes on from.
+    pub state: Option<State<'static>>,
+    /// If there is none, the weights that it begins with; none: zero.
+    pub start: Option<Bordered<T>>,
+    /// Keeps the state from time to time, and if somebody asked to stop.
+    pub keeper: Option<&'a mut Keeper>,
+}
+
+impl<T: Scalar> Default for Course<'_, T> {
+    fn default() -> Self {
+        Self {
+            state: None,
+            start: None,
+            keeper: None,
+        }
+    }
+}
+
+/// [`run`] on a course of its own, by a solver that was made elsewhere. `rows`: test and
+/// validation.
+pub fn run_on<T: Scalar>(
     system: &System<T>,
     (solver, method): (Box<dyn Solver<T>>, Method),
     limits: &Limits,
-    test: &mut Option<Followed<T>>,
-    validation: &mut Option<Followed<T>>,
+    rows: [&mut Option<Followed<T>>; 2],
     every: usize,
     observer: &mut dyn Observer,
+    mut course: Course<'_, T>,
 ) -> Result<Solution<T>> {
+    let [test, validation] = rows;
     let mut track = Track::new(solver, method, limits)?;
     let mut block = OpenBlock::new(system.n());
+    let mut ended = None;
+    if let Some(mut state) = course.state {
+        track.restore(&mut block, [&mut *test, &mut *validation], &mut state)?;
+        state.expect_empty()?;
+        // Stopped from outside, it may have been at its end all the same.
+        ended = track.end(Flow::Continue);
+    } else if let Some(weights) = course.start {
+        track.start_from(system, &mut block, [&mut *test, &mut *validation], weights)?;
+    }
     let stopped = loop {
-        let iteration = track.step(system, &mut block, test, validation, every, observer)?;
-        if let Some(stopped) = track.end(observer.iteration(&iteration)) {
+        if let Some(stopped) = ended {
             break stopped;
+        }
+        let iteration = track.step(system, &mut block, test, validation, every, observer)?;
+        ended = track.end(observer.iteration(&iteration));
+        let keeper = course.keeper.as_deref_mut();
+        let wanted = |keeper: &Keeper| match ended {
+            None => keeper.is_due(),
+            Some(stopped) => stopped == Stopped::Interrupted,
+        };
+        if let Some(keeper) = keeper.filter(|keeper| wanted(keeper)) {
+            let start = Instant::now();
+            let mut state = State::default();
+            track.save(&block, [&*test, &*validation], &mut state);
+            keeper.keep(iteration.iteration, &state);
+            observer.checkpoint(keeper.told());
+            track.spend(start.elapsed());
         }
     };
     drop(block);

@@ -1,10 +1,12 @@
 //! One run: a solver, its history, and the best weights so far.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use super::run::ITERATION_NUMBERS;
+use super::state::{HISTORY, unfit};
 use super::{
     Flow, Followed, Iteration, Limits, Method, Observer, OpenBlock, Phase, Phases, Residual,
-    Solution, Solver, Step, Stopped, Work,
+    Solution, Solver, State, Step, Stopped, Work,
 };
 use crate::linalg::Scalar;
 use crate::system::{Bordered, Certificate, System};
@@ -24,7 +26,11 @@ pub(super) struct Track<T: Scalar> {
     /// What was spent before the first step, and the time of all steps, blocks that
     /// another run had opened included: what the run would have taken alone.
     seconds: f64,
+    /// What earlier processes of the same run have spent.
+    earlier: f64,
     finished: bool,
+    /// Whether it began at weights that were given.
+    started: bool,
     method: Method,
 }
 
@@ -38,9 +44,48 @@ impl<T: Scalar> Track<T> {
             history: Vec::new(),
             best: None,
             seconds: limits.spent,
+            earlier: 0.0,
             finished: false,
+            started: false,
             method,
         })
+    }
+
+    /// Begins at these weights.
+    pub(super) fn start_from(
+        &mut self,
+        system: &System<T>,
+        block: &mut OpenBlock<T>,
+        rows: [&mut Option<Followed<T>>; 2],
+        weights: Bordered<T>,
+    ) -> Result<()> {
+        let start = Instant::now();
+        let mut work = Work {
+            system,
+            block,
+            phases: &mut self.phases,
+            progress: &mut |_| true,
+        };
+        self.solver.start_from(&mut work, weights)?;
+        for rows in rows.into_iter().flatten() {
+            self.phases.time(Phase::Follow, 0.0, || {
+                rows.evaluate(system, self.solver.weights());
+            });
+        }
+        self.started = true;
+        self.spend(start.elapsed());
+        Ok(())
+    }
+
+    /// Counts time that was spent beside the steps.
+    pub(super) fn spend(&mut self, time: Duration) {
+        self.seconds += time.as_secs_f64();
+    }
+
+    /// Whether the weights that it began with are good enough.
+    fn is_there_already(&self) -> bool {
+        let within = |r: Residual| r.exact && r.relative <= self.limits.tolerance;
+        self.started && self.history.is_empty() && self.solver.residual().is_some_and(within)
     }
 
     /// Makes one step, follows the errors, and keeps the weights if they are the
@@ -56,19 +101,26 @@ impl<T: Scalar> Track<T> {
     ) -> Result<Iteration> {
         let start = Instant::now();
         let number = self.history.len() + 1;
-        let step = self.solver.step(&mut Work {
+        let there = self.is_there_already();
+        let mut work = Work {
             system,
             block,
             phases: &mut self.phases,
             progress: &mut |done| observer.progress(done) == Flow::Continue,
-        })?;
+        };
+        let step = match there {
+            true => Step::NONE,
+            false => self.solver.step(&mut work)?,
+        };
         self.check(&step, number)?;
         let last = step.finished || number == self.limits.iterations;
-        let due = last || (every > 0 && number.is_multiple_of(every));
+        let due = there || last || (every > 0 && number.is_multiple_of(every));
         let (phases, solver) = (&mut self.phases, &*self.solver);
         let mut follow = |rows: &mut Option<Followed<T>>| {
             rows.as_mut().and_then(|rows| {
-                phases.time(Phase::Follow, 0.0, || rows.follow(system, solver, due));
+                if !there {
+                    phases.time(Phase::Follow, 0.0, || rows.follow(system, solver, due));
+                }
                 due.then(|| rows.error())
             })
         };
@@ -133,6 +185,77 @@ impl<T: Scalar> Track<T> {
         }
     }
 
+    /// Notes all that the rest of the run depends on.
+    pub(super) fn save<'a>(
+        &'a self,
+        block: &OpenBlock<T>,
+        [test, validation]: [&'a Option<Followed<T>>; 2],
+        state: &mut State<'a>,
+    ) {
+        state.within("solver", |state| self.solver.save(state));
+        state.within("block", |state| block.save(state));
+        for (name, rows) in [("test", test), ("validation", validation)] {
+            if let Some(rows) = rows {
+                state.within(name, |state| rows.save(state));
+            }
+        }
+        if let Some(best) = &self.best {
+            state.within("best", |state| {
+                state.put_counts("iteration", [best.iteration.iteration]);
+                state.put_bordered("weights", &best.weights);
+                state.put_certificate("certificate", best.certificate.as_ref());
+            });
+        }
+        let history: Vec<f64> = self.history.iter().flat_map(Iteration::numbers).collect();
+        state.put_numbers(HISTORY, &history);
+        state.put_numbers("phases", &self.phases.numbers());
+        state.put_numbers("seconds", &[self.seconds]);
+    }
+
+    /// Goes on where another with the same plan and limits was.
+    pub(super) fn restore(
+        &mut self,
+        block: &mut OpenBlock<T>,
+        [test, validation]: [&mut Option<Followed<T>>; 2],
+        state: &mut State<'_>,
+    ) -> Result<()> {
+        let (history, rest) = {
+            let numbers = state.take_numbers(HISTORY)?;
+            let (lines, rest) = numbers.as_chunks::<ITERATION_NUMBERS>();
+            let line = |(place, line)| Iteration::of_numbers(place + 1, line);
+            let history: Vec<_> = lines.iter().enumerate().map(line).collect();
+            (history, rest.len())
+        };
+        if history.is_empty() || rest > 0 {
+            return Err(unfit(HISTORY, "is not one of iterations"));
+        }
+        self.history = history;
+        let shape = self.solver.weights().shape();
+        state.within("solver", |state| self.solver.restore(state))?;
+        state.within("block", |state| block.restore(state))?;
+        for (name, rows) in [("test", test), ("validation", validation)] {
+            if let Some(rows) = rows {
+                state.within(name, |state| rows.restore(state))?;
+            }
+        }
+        if state.has("best") {
+            self.best = state.within("best", |state| {
+                let place = state.take_count("iteration")?;
+                let line = place.checked_sub(1).and_then(|i| self.history.get(i));
+                let iteration = line.ok_or_else(|| unfit("best", "is of no iteration"))?;
+                Ok(Some(Best {
+                    iteration: *iteration,
+                    weights: state.take_bordered("weights", shape)?,
+                    certificate: state.take_certificate("certificate")?,
+                }))
+            })?;
+        }
+        self.phases = Phases::of_numbers(state.take_exactly("phases")?);
+        [self.earlier] = state.take_exactly("seconds")?;
+        self.seconds += self.earlier;
+        Ok(())
+    }
+
     fn last(&self) -> Iteration {
         *self.history.last().expect("at least one step was made")
     }
@@ -181,6 +304,7 @@ impl<T: Scalar> Track<T> {
             best_iteration: chosen.iteration,
             stopped,
             seconds: self.seconds + start.elapsed().as_secs_f64(),
+            earlier_seconds: self.earlier,
             jitter: self.history.iter().map(|i| i.jitter).fold(0.0, f64::max),
             history: self.history,
             phases: self.phases,

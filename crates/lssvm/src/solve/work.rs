@@ -5,7 +5,7 @@
 //! last stays open, so that methods that run together on the same blocks pay for
 //! it once ([`super::run_together`]).
 
-use super::{BlockInverse, Phase, Phases};
+use super::{BlockInverse, Phase, Phases, State};
 use crate::Result;
 use crate::linalg::Scalar;
 use crate::system::{Strip, System};
@@ -18,6 +18,8 @@ pub struct OpenBlock<T: Scalar> {
     cost: Phases,
     /// Seconds that were not spent because a block was open already.
     saved: f64,
+    /// Columns and jitter of the block that a run was at when it was saved.
+    before: Option<(usize, f64)>,
 }
 
 impl<T: Scalar> OpenBlock<T> {
@@ -28,7 +30,29 @@ impl<T: Scalar> OpenBlock<T> {
             inverse: None,
             cost: Phases::default(),
             saved: 0.0,
+            before: None,
         }
+    }
+
+    /// What the next block begins with: columns and jitter of this one.
+    fn last(&self) -> Option<(usize, f64)> {
+        let open = self.inverse.as_ref();
+        let open = open.map(|inverse| (self.strip.columns(), inverse.jitter()));
+        open.or(self.before)
+    }
+
+    /// Notes what the next block begins with.
+    pub(super) fn save(&self, state: &mut State<'_>) {
+        let last = self.last();
+        state.put_counts("columns", last.map(|(columns, _)| columns));
+        state.put_numbers("jitter", last.map(|(_, jitter)| jitter).as_slice());
+    }
+
+    /// Takes that back.
+    pub(super) fn restore(&mut self, state: &mut State<'_>) -> Result<()> {
+        let (columns, jitter) = (state.take_counts("columns")?, state.take_numbers("jitter")?);
+        self.before = columns.first().copied().zip(jitter.first().copied());
+        Ok(())
     }
 
     /// Seconds saved since this was asked for the last time.
@@ -57,12 +81,10 @@ impl<T: Scalar> Work<'_, T> {
         match &block.inverse {
             Some(_) if block.strip.indices() == indices => block.saved += block.cost.seconds(),
             _ => {
-                let before = block.inverse.take();
                 // Blocks of one size resemble each other, also in being singular.
-                let alike = block.strip.columns() == indices.len();
-                let jitter = before.as_ref().filter(|_| alike);
-                let jitter = jitter.map_or(0.0, BlockInverse::jitter);
-                let memory = before.map(BlockInverse::into_memory);
+                let alike = block.last().filter(|last| last.0 == indices.len());
+                let jitter = alike.map_or(0.0, |(_, jitter)| jitter);
+                let memory = block.inverse.take().map(BlockInverse::into_memory);
                 let mut gram = memory.unwrap_or_default();
                 let (n, j) = (self.system.n() as f64, indices.len() as f64);
                 let flops = match self.system.kept() {

@@ -59,6 +59,11 @@ impl<T: Scalar> Bordered<T> {
         }
     }
 
+    /// N and the number of outputs.
+    pub fn shape(&self) -> (usize, usize) {
+        (self.rows.rows(), self.bias.len())
+    }
+
     /// Row `index` of Θ's numbering.
     pub fn row(&self, index: usize) -> &[T] {
         match index {

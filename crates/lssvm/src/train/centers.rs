@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use super::checkpoint::Fixed;
 use super::forecast::{Forecast, Rates};
 use super::memory_plan::{BASE_BYTES, MemoryPlan};
 use super::prepare::{LaidOut, Prepared, Ready};
@@ -65,11 +66,19 @@ pub(super) fn lay_out<T: Scalar>(prepared: Prepared<T>) -> Result<LaidOut<T>> {
     } = prepared.data;
     let image = prepared.input.image;
     let (n, k) = (train.n_samples(), prepared.outputs.names().len());
-    let pipeline = config.preprocess.fit_rows(&train.features, image)?;
     let raw = train.n_features();
+    let (pipeline, kernel) = match prepared.fixed {
+        Some(Fixed { pipeline, kernel }) => (pipeline, Some(kernel)),
+        None => (config.preprocess.fit_rows(&train.features, image)?, None),
+    };
     let rows: Arc<dyn Rows<T>> = Arc::new(Preprocessed::new(train.features, pipeline.clone())?);
-    let spec = config.kernel_spec();
-    let kernel = spec.resolve(&*rows, prepared.weights.as_deref())?;
+    let kernel = match kernel {
+        Some(kernel) => kernel,
+        None => {
+            let spec = config.kernel_spec();
+            spec.resolve(&*rows, prepared.weights.as_deref())?
+        }
+    };
     let count = |part: &Option<crate::data::Stream<T>>| part.as_ref().map_or(0, |p| p.n_samples());
     let sizes = Sizes {
         n,

@@ -124,14 +124,14 @@ fn solve<T: Scalar>(
         tolerance: TOLERANCE,
         patience: None,
     };
-    solve::drive(
+    solve::run_on(
         &system,
         (Box::new(solver), Method::Centers),
         &limits,
-        &mut None,
-        &mut None,
+        [&mut None, &mut None],
         0,
         &mut super::Relay(watcher),
+        solve::Course::default(),
     )
 }
 

@@ -5,6 +5,7 @@
 //! ```
 
 mod centers;
+mod checkpoint;
 mod choice;
 mod class_weight;
 mod compare;
@@ -16,7 +17,10 @@ mod path;
 mod prepare;
 mod report;
 mod study;
+mod trainer;
+mod warm_start;
 
+pub use checkpoint::{Checkpoint, Checkpoints};
 pub use class_weight::ClassWeight;
 pub use compare::compare;
 pub use compress::{Compression, compress};
@@ -26,6 +30,8 @@ pub use path::{CPath, c_values, path};
 pub use report::{Evaluation, HistoryLine, Report};
 pub use study::PathPoint;
 pub(crate) use study::Study;
+pub use trainer::Trainer;
+pub use warm_start::WarmStart;
 
 use std::sync::Arc;
 
@@ -38,7 +44,9 @@ use crate::model::{
     used_rows,
 };
 use crate::preprocess::PipelineSpec;
-use crate::solve::{self, Followed, Iteration, Method, Observer, Solution, Truth};
+use crate::solve::{
+    self, Checkpointed, Course, Followed, Iteration, Method, Observer, Solution, Truth,
+};
 use crate::system::Bordered;
 use crate::{Error, Result};
 use memory_plan::Kept;
@@ -114,7 +122,7 @@ pub fn fit<T: Scalar>(
     config: &Config,
     watcher: &mut dyn Watcher,
 ) -> Result<(Model<T>, Report)> {
-    fit_prepared(Prepared::new(data, config)?, watcher)
+    Trainer::new(config).fit(data, watcher)
 }
 
 /// As [`fit`], with features that stay where they are if the method is
@@ -127,17 +135,7 @@ pub fn fit_stream<T: Scalar>(
     config: &Config,
     watcher: &mut dyn Watcher,
 ) -> Result<(Model<T>, Report)> {
-    fit_prepared(Prepared::new(data, config)?, watcher)
-}
-
-fn fit_prepared<T: Scalar>(
-    prepared: Prepared<T>,
-    watcher: &mut dyn Watcher,
-) -> Result<(Model<T>, Report)> {
-    in_pool(prepared.config.threads, || {
-        let ready = lay_out(prepared)?.ready(watcher)?;
-        solve_one(ready, watcher)
-    })
+    Trainer::new(config).fit(data, watcher)
 }
 
 /// What [`fit`] or [`fit_stream`] would do with the same data and settings, and what it
@@ -197,7 +195,7 @@ pub fn fit_kernel_matrix<T: Scalar>(
     in_pool(prepared.config.threads, || {
         let plans = [prepared.config.plan()];
         let ready = prepared.with_kernel(omega, &plans)?.ready(watcher)?;
-        let (solution, report, _) = solve_ready(ready, watcher)?;
+        let (solution, report, _) = solve_ready(ready, watcher, Course::default())?;
         Ok((solution.weights, report))
     })
 }
@@ -227,6 +225,7 @@ fn in_pool<R: Send>(threads: usize, f: impl FnOnce() -> Result<R> + Send) -> Res
 fn solve_ready<T: Scalar>(
     mut ready: Ready<T>,
     watcher: &mut dyn Watcher,
+    course: Course<'_, T>,
 ) -> Result<(Solution<T>, Report, Ready<T>)> {
     let config = ready.config.clone();
     let classes = matches!(ready.outputs, Outputs::Classes { .. });
@@ -238,17 +237,17 @@ fn solve_ready<T: Scalar>(
         Some(solver) => solver,
         None => config.plan().solver(&ready.system)?,
     };
-    let solution = solve::drive(
+    let solution = solve::run_on(
         &ready.system,
         (solver, config.method),
         &limits,
-        &mut ready.test,
-        &mut ready.validation,
+        [&mut ready.test, &mut ready.validation],
         ready.memory.follow_every,
         &mut Relay(watcher),
+        course,
     )?;
     let mut report = Report::new(&solution, config, classes, &ready);
-    report.seconds = ready.start.elapsed().as_secs_f64();
+    report.seconds = ready.start.elapsed().as_secs_f64() + solution.earlier_seconds;
     let evaluate = |followed: &mut Option<Followed<T>>| {
         let followed = followed.as_mut();
         let evaluation = followed.map(|followed| {
@@ -310,8 +309,12 @@ fn conformal(report: &Report) -> Result<Option<Conformal>> {
     conformal.map(Some)
 }
 
-fn solve_one<T: Scalar>(ready: Ready<T>, watcher: &mut dyn Watcher) -> Result<(Model<T>, Report)> {
-    let (solution, mut report, ready) = solve_ready(ready, watcher)?;
+fn solve_one<T: Scalar>(
+    ready: Ready<T>,
+    watcher: &mut dyn Watcher,
+    course: Course<'_, T>,
+) -> Result<(Model<T>, Report)> {
+    let (solution, mut report, ready) = solve_ready(ready, watcher, course)?;
     let mut codes = match ready.outputs {
         Outputs::Classes { .. } => Some(argmax(ready.system.targets())),
         Outputs::Values { .. } => None,
@@ -376,6 +379,10 @@ impl Observer for Relay<'_> {
 
     fn iteration(&mut self, iteration: &Iteration) -> solve::Flow {
         self.0.iteration(iteration)
+    }
+
+    fn checkpoint(&mut self, told: &Checkpointed) {
+        self.0.checkpoint(told);
     }
 
     fn progress(&mut self, done: f64) -> solve::Flow {

@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::time::Instant;
 
+use super::checkpoint::{Fingerprint, Fixed, Ink};
 use super::memory_plan::{Kept, MemoryPlan};
 use super::{
     ClassWeight, Config, Data, Effective, Forecast, Shape, StreamData, Watcher, truth as truth_for,
@@ -31,10 +32,41 @@ pub(super) struct Prepared<T: Scalar> {
     pub(super) validation_truth: Option<Truth>,
     pub(super) test_truth: Option<Truth>,
     pub(super) input: Input,
+    /// Preprocessing and kernel of the model that the run goes on from.
+    pub(super) fixed: Option<Fixed>,
     pub(super) start: Instant,
 }
 
 impl<T: Scalar> Prepared<T> {
+    /// The data in a few bytes.
+    ///
+    /// # Errors
+    /// If rows cannot be read.
+    pub(super) fn fingerprint(&self) -> Result<Fingerprint> {
+        let part = |data: &Option<Stream<T>>, truth: &Option<Truth>| {
+            let ink = match data {
+                Some(data) => Ink::default().rows(&*data.features)?,
+                None => Ink::default(),
+            };
+            Ok::<_, Error>(ink.truth(truth.as_ref()).print())
+        };
+        let labels = Ink::default().truth(Some(&self.truth));
+        Ok(Fingerprint {
+            features: Ink::default().rows(&*self.data.train.features)?.print(),
+            labels: labels.names(self.outputs.names()).print(),
+            weights: Ink::default()
+                .numbers(self.weights.as_deref().unwrap_or_default())
+                .print(),
+            validation: part(&self.data.validation, &self.validation_truth)?,
+            test: part(&self.data.test, &self.test_truth)?,
+        })
+    }
+
+    /// Where the training rows are from.
+    pub(super) fn source(&self) -> &Path {
+        &self.data.train.source
+    }
+
     pub(super) fn new(data: impl Into<StreamData<T>>, config: &Config) -> Result<Self> {
         let mut data = data.into();
         let start = Instant::now();
@@ -164,6 +196,7 @@ impl<T: Scalar> Prepared<T> {
             outputs,
             truth,
             weights,
+            fixed: None,
             start,
         })
     }
@@ -215,9 +248,18 @@ impl<T: Scalar> Prepared<T> {
         let mut targets: Matrix<T> = self.truth.targets(self.outputs.names().len());
         let (n, k) = (targets.rows(), targets.cols());
         let data = loaded(self.data, &config)?;
-        let steps = &config.preprocess;
-        let (pipeline, x) = steps.fit(data.train.features, self.input.image)?;
-        let kernel = config.kernel_spec().resolve(&x, self.weights.as_deref())?;
+        let features = data.train.features;
+        let (pipeline, kernel, x) = match self.fixed {
+            Some(Fixed { pipeline, kernel }) => {
+                let x = pipeline.transform(features)?;
+                (pipeline, kernel, x)
+            }
+            None => {
+                let (pipeline, x) = config.preprocess.fit(features, self.input.image)?;
+                let kernel = config.kernel_spec().resolve(&x, self.weights.as_deref())?;
+                (pipeline, kernel, x)
+            }
+        };
         let any = |method| plans.iter().any(|plan| plan.method == method);
         let order = if any(Method::GaussSeidel) {
             // Each block of rows a random sample.

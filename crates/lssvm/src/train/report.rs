@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::Effective;
 use super::prepare::Ready;
+use super::{Effective, WarmStart};
 use crate::linalg::{Matrix, Scalar};
 use crate::metrics::{ClassScores, Confusion, RegressionScores};
 use crate::model::{Conformal, Model, Scaling, argmax};
-use crate::solve::{Iteration, PhaseReport, Solution, Stopped, Truth};
+use crate::solve::{Checkpointed, Iteration, PhaseReport, Solution, Stopped, Truth};
 use crate::system::{Certificate, Format};
 use crate::{Error, Result};
 
@@ -196,6 +196,12 @@ pub struct Report {
     pub peak_memory_bytes: Option<u64>,
     /// Training rows, features after preprocessing, and outputs.
     pub shape: [usize; 3],
+    /// How keeping its state went, if that was wanted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub checkpoints: Option<Checkpointed>,
+    /// The rows it began with, if it began at the weights of a model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warm_start: Option<WarmStart>,
     /// Which training rows the model has, of those that were learned from.
     #[serde(skip)]
     pub support: Vec<usize>,
@@ -284,6 +290,8 @@ impl Report {
                 model.pipeline().n_features_out(),
                 model.n_outputs(),
             ],
+            checkpoints: None,
+            warm_start: None,
             support: Vec::new(),
             config,
         })
@@ -352,6 +360,8 @@ impl Report {
             kernel_kept: ready.memory.kernel,
             peak_memory_bytes: None,
             shape: ready.shape,
+            checkpoints: None,
+            warm_start: None,
             support: Vec::new(),
             config,
         }

@@ -14,11 +14,11 @@ use super::{
     BLOCK, BLOCKS, CODES, DESCRIPTION, Description, FEATURES, FORMAT_VERSION, NAMES, PADDING,
     Summed, VALUES, WEIGHTS,
 };
-use crate::atomic::{Target, Temporary};
 use crate::container::{self, CHECKSUM, Digest, LENGTH_BYTES, LONGEST_HEADER};
 use crate::data::Labelled;
 use crate::data::labels::Kept;
 use crate::error::{Bytes, Place};
+use crate::files::{Target, Temporary};
 use crate::linalg::{Precision, Scalar};
 use crate::{Error, Result};
 

@@ -266,8 +266,8 @@ fn a_save_that_fails_leaves_nothing_behind() {
     assert!(message(check_writable(Path::new(""))).contains("give the name of a file"));
 
     // A failure after the temporary file was made.
-    let place = crate::atomic::Target::new(&inside("m")).unwrap();
-    let mut temporary = crate::atomic::Temporary::beside(&place).unwrap();
+    let place = crate::files::Target::new(&inside("m")).unwrap();
+    let mut temporary = crate::files::Temporary::beside(&place).unwrap();
     temporary.write(b"half").unwrap();
     assert_eq!(entries(folder.path()).len(), 3);
     fs::create_dir(inside("m")).unwrap();

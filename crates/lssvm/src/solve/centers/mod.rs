@@ -28,7 +28,9 @@ mod tests;
 
 pub use pass::Source;
 
+use super::State as Saved;
 use super::pcg::dots;
+use super::state::unfit;
 use super::{Phase, Residual, Solver, Step, Truth, Work};
 use crate::kernel::{Kernel, Samples};
 use crate::linalg::{Matrix, Precision, Scalar};
@@ -135,29 +137,41 @@ pub struct Centers<T: Scalar> {
     tolerance: f64,
     /// Number type of the preconditioner.
     precision: Precision,
-    state: Option<State>,
+    /// Weights to begin with.
+    start: Option<Matrix<f64>>,
+    iterate: Option<Iterate>,
+    made: Option<Made>,
     weights: Bordered<T>,
     residual: Option<Residual>,
 }
 
-/// After the first pass.
-struct State {
-    preconditioner: AnyPreconditioner,
-    mean_target: Vec<f64>,
+/// Where the iteration stands, after the first pass.
+struct Iterate {
     /// m
     sums: Vec<f64>,
-    total: f64,
     right: Matrix<f64>,
     a: Matrix<f64>,
     r: Matrix<f64>,
-    /// P⁻¹R
-    z: Matrix<f64>,
     /// Directions, and how much of each goes into the next.
     d: Matrix<f64>,
     beta: Vec<f64>,
     /// ⟨R, P⁻¹R⟩ at a = 0.
     scale: Vec<f64>,
     rest: f64,
+}
+
+/// What follows from the problem.
+struct Made {
+    preconditioner: AnyPreconditioner,
+    mean_target: Vec<f64>,
+    total: f64,
+}
+
+/// Both, and P⁻¹R, for the time of a step.
+struct State {
+    made: Made,
+    iterate: Iterate,
+    z: Matrix<f64>,
 }
 
 enum AnyPreconditioner {
@@ -201,7 +215,9 @@ impl<T: Scalar> Centers<T> {
             problem,
             tolerance,
             precision,
-            state: None,
+            start: None,
+            iterate: None,
+            made: None,
             residual: None,
         })
     }
@@ -230,29 +246,10 @@ impl<T: Scalar> Centers<T> {
         preconditioner + pass + vectors as u64
     }
 
-    /// The first pass: what the rows say without any weights.
-    fn begin(&self, work: &mut Work<'_, T>) -> Result<State> {
+    /// What follows from the problem, made once by every process.
+    fn make(&self, work: &mut Work<'_, T>) -> Result<Made> {
         let problem = &self.problem;
-        let k = problem.outputs;
-        let mean_target = problem.mean_target();
-        let (total, p) = (problem.total_weight(), problem.centers.len());
-        let answer = |row: usize, values: &mut [T]| {
-            let weight = problem.weight(row);
-            for (c, value) in values.iter_mut().enumerate() {
-                *value = T::from_f64(match c < k {
-                    true => weight * (problem.target(row, c) - mean_target[c]),
-                    false => weight,
-                });
-            }
-        };
-        let flops = problem.flops(1, k + 1);
-        let progress = &mut *work.progress;
-        let sums = work.phases.time(Phase::Product, flops, || {
-            problem.pass().sums(None, k + 1, &answer, progress)
-        })?;
-        let sums = sums.ok_or(Error::Interrupted)?;
-        let right = Matrix::from_fn(p, k, |i, c| sums.get(i, c));
-        let size = p as f64;
+        let (total, size) = (problem.total_weight(), problem.centers.len() as f64);
         let flops = problem.kernel_flops_of_centers() + size.powi(3);
         let preconditioner = work.phases.time(Phase::Precondition, flops, || {
             let scale = total / problem.center_weights.iter().sum::<f64>();
@@ -268,28 +265,73 @@ impl<T: Scalar> Centers<T> {
                 }
             })
         })?;
-        let z = preconditioner.apply(&right);
-        let scale = dots(&right, &z);
-        Ok(State {
-            mean_target,
-            sums: (0..p).map(|i| sums.get(i, k)).collect(),
+        Ok(Made {
+            preconditioner,
+            mean_target: problem.mean_target(),
             total,
+        })
+    }
+
+    /// The first pass: what the rows say without any weights.
+    fn begin(&self, made: &Made, work: &mut Work<'_, T>) -> Result<Iterate> {
+        let problem = &self.problem;
+        let (p, k) = (problem.centers.len(), problem.outputs);
+        let answer = |row: usize, values: &mut [T]| {
+            let weight = problem.weight(row);
+            for (c, value) in values.iter_mut().enumerate() {
+                *value = T::from_f64(match c < k {
+                    true => weight * (problem.target(row, c) - made.mean_target[c]),
+                    false => weight,
+                });
+            }
+        };
+        let flops = problem.flops(1, k + 1);
+        let progress = &mut *work.progress;
+        let sums = work.phases.time(Phase::Product, flops, || {
+            problem.pass().sums(None, k + 1, &answer, progress)
+        })?;
+        let sums = sums.ok_or(Error::Interrupted)?;
+        let right = Matrix::from_fn(p, k, |i, c| sums.get(i, c));
+        Ok(Iterate {
+            sums: (0..p).map(|i| sums.get(i, k)).collect(),
             a: Matrix::zeros(p, k),
             d: Matrix::zeros(p, k),
             beta: vec![0.0; k],
             r: right.clone(),
-            z,
             rest: COLUMN_SHARE * self.tolerance,
-            scale,
+            scale: dots(&right, &made.preconditioner.apply(&right)),
             right,
-            preconditioner,
         })
+    }
+
+    /// Everything a step needs.
+    fn ready(&mut self, work: &mut Work<'_, T>) -> Result<State> {
+        let made = match self.made.take() {
+            Some(made) => made,
+            None => self.make(work)?,
+        };
+        let iterate = match self.iterate.take() {
+            Some(iterate) => iterate,
+            None => {
+                let mut iterate = self.begin(&made, work)?;
+                if let Some(start) = self.start.take() {
+                    let product = self.product(&made, &iterate.sums, &start, work)?;
+                    let product = product.ok_or(Error::Interrupted)?;
+                    iterate.r = less(&iterate.right, &product);
+                    iterate.a = start;
+                }
+                iterate
+            }
+        };
+        let z = made.preconditioner.apply(&iterate.r);
+        Ok(State { made, iterate, z })
     }
 
     /// (KᵀW̃K + λΩ) d; none if somebody asked to stop.
     fn product(
         &self,
-        state: &State,
+        made: &Made,
+        sums: &[f64],
         d: &Matrix<f64>,
         work: &mut Work<'_, T>,
     ) -> Result<Option<Matrix<f64>>> {
@@ -298,8 +340,8 @@ impl<T: Scalar> Centers<T> {
         // The weighted mean of Kd.
         let mean: Vec<f64> = (0..k)
             .map(|c| {
-                let terms = (0..p).map(|i| state.sums[i] * d.get(i, c));
-                terms.sum::<f64>() / state.total
+                let terms = (0..p).map(|i| sums[i] * d.get(i, c));
+                terms.sum::<f64>() / made.total
             })
             .collect();
         let directions: Matrix<T> = d.cast();
@@ -326,7 +368,7 @@ impl<T: Scalar> Centers<T> {
                 directions.view(),
             );
             let pairs = sums.values_mut().iter_mut().zip(penalty.values());
-            let (lambda, jitter) = (problem.lambda, state.preconditioner.jitter());
+            let (lambda, jitter) = (problem.lambda, made.preconditioner.jitter());
             for ((sum, v), d) in pairs.zip(d.values()) {
                 *sum += lambda * (v.to_f64() + jitter * d);
             }
@@ -340,59 +382,52 @@ impl<T: Scalar> Centers<T> {
         if awake.is_empty() {
             return Ok(true);
         }
-        let d = Matrix::from_fn(state.d.rows(), awake.len(), |i, c| {
+        let State { made, iterate, z } = state;
+        let d = Matrix::from_fn(iterate.d.rows(), awake.len(), |i, c| {
             let place = awake[c];
-            state.beta[place] * state.d.get(i, place) + state.z.get(i, place)
+            iterate.beta[place] * iterate.d.get(i, place) + z.get(i, place)
         });
-        let Some(product) = self.product(state, &d, work)? else {
+        let Some(product) = self.product(made, &iterate.sums, &d, work)? else {
             return Ok(false);
         };
-        let before = dots(&state.r, &state.z);
+        let before = dots(&iterate.r, z);
         let curvature = dots(&d, &product);
         let mut alphas = vec![0.0; awake.len()];
         for (c, &place) in awake.iter().enumerate() {
             let rows = 0..d.rows();
-            let slope: f64 = rows.map(|i| state.r.get(i, place) * d.get(i, c)).sum();
+            let slope: f64 = rows.map(|i| iterate.r.get(i, place) * d.get(i, c)).sum();
             // Zero only for a direction of rounding noise, which is no use.
             if curvature[c] > 0.0 {
                 alphas[c] = slope / curvature[c];
             }
             for i in 0..d.rows() {
-                state.a.row_mut(i)[place] += alphas[c] * d.get(i, c);
-                state.r.row_mut(i)[place] -= alphas[c] * product.get(i, c);
-                state.d.row_mut(i)[place] = d.get(i, c);
+                iterate.a.row_mut(i)[place] += alphas[c] * d.get(i, c);
+                iterate.r.row_mut(i)[place] -= alphas[c] * product.get(i, c);
+                iterate.d.row_mut(i)[place] = d.get(i, c);
             }
         }
-        state.z = self.precondition(state, work);
+        *z = precondition(made, iterate, work);
         for (c, &place) in awake.iter().enumerate() {
             // ⟨Z, R − R before⟩ / ⟨R, Z⟩ before (Polak and Ribière): the preconditioner is
             // rounded, and not quite the same in each step.
             let rows = 0..d.rows();
             let fell: f64 = rows
-                .map(|i| state.z.get(i, place) * alphas[c] * product.get(i, c))
+                .map(|i| z.get(i, place) * alphas[c] * product.get(i, c))
                 .sum();
-            state.beta[place] = (-fell / before[place]).max(0.0);
+            iterate.beta[place] = (-fell / before[place]).max(0.0);
         }
         Ok(true)
     }
 
-    fn precondition(&self, state: &State, work: &mut Work<'_, T>) -> Matrix<f64> {
-        let flops = 4.0 * (state.r.rows() as f64).powi(2) * state.r.cols() as f64;
-        let apply = || state.preconditioner.apply(&state.r);
-        work.phases.time(Phase::Precondition, flops, apply)
-    }
-
     /// Takes over the weights, and returns by how much they changed.
-    fn take_over(&mut self, state: &State) -> f64 {
-        let k = self.problem.outputs;
-        let bias = (0..k).map(|c| {
-            let rows = 0..state.a.rows();
-            let scores = rows.map(|i| state.sums[i] * state.a.get(i, c)).sum::<f64>();
-            T::from_f64(state.mean_target[c] - scores / state.total)
+    fn take_over(&mut self, State { made, iterate, .. }: &State) -> f64 {
+        let bias = (0..self.problem.outputs).map(|c| {
+            let terms = (0..iterate.a.rows()).map(|i| iterate.sums[i] * iterate.a.get(i, c));
+            T::from_f64(made.mean_target[c] - terms.sum::<f64>() / made.total)
         });
         let weights = Bordered {
             bias: bias.collect(),
-            rows: state.a.cast(),
+            rows: iterate.a.cast(),
         };
         let mut change = weights.clone();
         change.add_scaled(&self.weights, -T::ONE);
@@ -401,42 +436,49 @@ impl<T: Scalar> Centers<T> {
     }
 }
 
+/// P⁻¹R, timed.
+fn precondition<T: Scalar>(made: &Made, iterate: &Iterate, work: &mut Work<'_, T>) -> Matrix<f64> {
+    let (rows, columns) = (iterate.r.rows() as f64, iterate.r.cols() as f64);
+    let apply = || made.preconditioner.apply(&iterate.r);
+    let flops = 4.0 * rows * rows * columns;
+    work.phases.time(Phase::Precondition, flops, apply)
+}
+
+/// a − b
+fn less(a: &Matrix<f64>, b: &Matrix<f64>) -> Matrix<f64> {
+    Matrix::from_fn(a.rows(), a.cols(), |i, c| a.get(i, c) - b.get(i, c))
+}
+
 impl State {
     /// Columns whose residual is not yet small enough; all that are not zero if each of
     /// them is.
     fn awake(&mut self) -> Vec<usize> {
-        let now = dots(&self.r, &self.z);
+        let now = dots(&self.iterate.r, &self.z);
+        let scale = &self.iterate.scale;
         let larger = |rest: f64| {
-            let above = |&c: &usize| now[c].max(0.0) > rest * rest * self.scale[c];
+            let above = |&c: &usize| now[c].max(0.0) > rest * rest * scale[c];
             (0..now.len()).filter(above).collect::<Vec<_>>()
         };
-        let awake = larger(self.rest);
+        let awake = larger(self.iterate.rest);
         if !awake.is_empty() {
             return awake;
         }
         // Together they do not meet the tolerance yet, or nobody would ask.
-        self.rest *= COLUMN_SHARE;
+        self.iterate.rest *= COLUMN_SHARE;
         larger(0.0)
     }
 
     /// √⟨R, P⁻¹R⟩ of all columns together, as a share of what it was at a = 0.
     fn residual(&self) -> f64 {
-        let now: f64 = dots(&self.r, &self.z).iter().map(|v| v.max(0.0)).sum();
-        relative(now.sqrt(), self.scale.iter().sum::<f64>().sqrt())
+        let now = dots(&self.iterate.r, &self.z);
+        let now: f64 = now.iter().map(|v| v.max(0.0)).sum();
+        relative(now.sqrt(), self.iterate.scale.iter().sum::<f64>().sqrt())
     }
 }
 
 impl<T: Scalar> Solver<T> for Centers<T> {
     fn step(&mut self, work: &mut Work<'_, T>) -> Result<Step> {
-        let mut jitter = 0.0;
-        let mut state = match self.state.take() {
-            Some(state) => state,
-            None => {
-                let state = self.begin(work)?;
-                jitter = state.preconditioner.jitter();
-                state
-            }
-        };
+        let mut state = self.ready(work)?;
         let went_on = self.advance(&mut state, work)?;
         let change = self.take_over(&state);
         let mut residual = Residual {
@@ -446,20 +488,20 @@ impl<T: Scalar> Solver<T> for Centers<T> {
         if went_on && residual.relative <= self.tolerance {
             // R follows from its own recursion: before the tolerance is said to be met, it
             // is computed anew.
-            if let Some(product) = self.product(&state, &state.a, work)? {
-                state.r = Matrix::from_fn(product.rows(), product.cols(), |i, c| {
-                    state.right.get(i, c) - product.get(i, c)
-                });
-                state.z = self.precondition(&state, work);
-                state.beta.fill(0.0);
+            let State { made, iterate, z } = &mut state;
+            if let Some(product) = self.product(made, &iterate.sums, &iterate.a, work)? {
+                iterate.r = less(&iterate.right, &product);
+                iterate.beta.fill(0.0);
+                *z = precondition(made, iterate, work);
                 residual = Residual {
                     relative: state.residual(),
                     exact: true,
                 };
             }
         }
+        let jitter = state.made.preconditioner.jitter();
         self.residual = Some(residual);
-        self.state = Some(state);
+        (self.made, self.iterate) = (Some(state.made), Some(state.iterate));
         Ok(Step {
             relative_change: change,
             jitter,
@@ -478,5 +520,58 @@ impl<T: Scalar> Solver<T> for Centers<T> {
     fn steps_per_pass(&self) -> usize {
         // The residual says when it is time to stop, small changes do not.
         usize::MAX
+    }
+
+    fn start_from(&mut self, _: &mut Work<'_, T>, weights: Bordered<T>) -> Result<()> {
+        self.start = Some(weights.rows.cast());
+        Ok(())
+    }
+
+    fn save<'a>(&'a self, state: &mut Saved<'a>) {
+        state.put_bordered("weights", &self.weights);
+        state.put_residual("residual", self.residual);
+        state.put_counts("begun", [usize::from(self.iterate.is_some())]);
+        if let Some(iterate) = &self.iterate {
+            state.put_numbers("sums", &iterate.sums);
+            state.put_matrix("right", &iterate.right);
+            state.put_matrix("a", &iterate.a);
+            state.put_matrix("r", &iterate.r);
+            state.put_matrix("d", &iterate.d);
+            state.put_numbers("beta", &iterate.beta);
+            state.put_numbers("scale", &iterate.scale);
+            state.put_numbers("rest", &[iterate.rest]);
+        }
+    }
+
+    fn restore(&mut self, state: &mut Saved<'_>) -> Result<()> {
+        let (p, k) = (self.problem.centers.len(), self.problem.outputs);
+        self.weights = state.take_bordered("weights", (p, k))?;
+        self.residual = state.take_residual("residual")?;
+        if state.take_count("begun")? == 0 {
+            return Ok(());
+        }
+        let mut numbers = |name: &str, count: usize| {
+            let numbers = state.take_numbers(name)?;
+            match numbers.len() == count {
+                true => Ok(numbers),
+                false => Err(unfit(name, "has another number of values")),
+            }
+        };
+        let (sums, beta, scale) = (
+            numbers("sums", p)?,
+            numbers("beta", k)?,
+            numbers("scale", k)?,
+        );
+        self.iterate = Some(Iterate {
+            sums,
+            right: state.take_matrix("right", (p, k))?,
+            a: state.take_matrix("a", (p, k))?,
+            r: state.take_matrix("r", (p, k))?,
+            d: state.take_matrix("d", (p, k))?,
+            beta,
+            scale,
+            rest: state.take_exactly::<1>("rest")?[0],
+        });
+        Ok(())
     }
 }

@@ -13,11 +13,11 @@ use crate::{Error, Result};
 
 /// Rows whose sums one task forms in the number type of the rows; the tasks' sums are
 /// added in order, in `f64`, so that the result does not depend on the number of threads.
-const TASK_ROWS: usize = 1024;
+const TASK_ROWS: usize = 512;
 
-/// Values of rows that are read at once, and the most tasks they are.
-const BATCH_VALUES: usize = 1 << 24;
-const BATCH_TASKS: usize = 16;
+/// Values of rows that are read at once, and the fewest and most tasks they are.
+const BATCH_VALUES: usize = 1 << 22;
+const BATCH_TASKS: [usize; 2] = [4, 32];
 
 /// Bytes of a block of Ω: it stays in the second-level cache from the product with the
 /// directions to that with the rows' answers.
@@ -73,8 +73,10 @@ impl<T: Scalar> Source<T> {
 
 /// Rows that are read at once, whole tasks.
 fn batch_rows(n_features: usize) -> usize {
+    let [least, most] = BATCH_TASKS;
     let tasks = BATCH_VALUES / (TASK_ROWS * n_features.max(1));
-    tasks.clamp(1, BATCH_TASKS) * TASK_ROWS
+    // A few threads share them well.
+    (tasks / least * least).clamp(least, most) * TASK_ROWS
 }
 
 /// Rows of a block for so many centres.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::linalg::Cholesky;
-use crate::solve::{Limits, Method, Plan, Silent, Solution, Stopped, drive, run};
+use crate::solve::{Course, Limits, Method, Plan, Silent, Solution, Stopped, run, run_on};
 use crate::system::System;
 use crate::system::tests::problem;
 
@@ -53,14 +53,14 @@ fn fitted<T: Scalar>(
         },
     };
     let solver = Centers::new(problem, tolerance, Precision::F64).unwrap();
-    drive(
+    run_on(
         &system.unwrap(),
         (Box::new(solver), Method::Centers),
         &limits(tolerance, iterations),
-        &mut None,
-        &mut None,
+        [&mut None, &mut None],
         0,
         &mut Silent,
+        Course::default(),
     )
     .unwrap()
 }

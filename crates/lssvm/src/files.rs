@@ -1,9 +1,9 @@
-//! Files that are written as a whole or not at all.
+//! Writing a file: all of it or nothing.
 //!
-//! The bytes go to a temporary file in the same folder, which takes the name
-//! of the file only when they are on disk. A reader sees the old file or the
-//! new one, a program that stops half-way leaves the old one, and who has mapped
-//! or opened the old file keeps it.
+//! The bytes go to a temporary file in the same folder, which takes its final name
+//! only when they are on disk. A reader sees the old file or the new one, a program
+//! that stops half-way leaves the old one, and what is mapped from the old file keeps
+//! its pages.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -13,6 +13,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::Place;
 use crate::{Error, Result};
+
+/// Whether a file can be written under this name; to be asked before a long
+/// training, not after it.
+///
+/// # Errors
+/// [`Error::File`] if `path` is no place for a file, [`Error::Io`] if the
+/// system refuses to make a file there.
+pub fn check_writable(path: &Path) -> Result<()> {
+    Temporary::beside(&Target::new(path)?).map(drop)
+}
 
 /// Where a file is to be.
 pub(crate) struct Target {
@@ -142,11 +152,6 @@ impl Temporary {
     }
 }
 
-fn open_new(path: &Path) -> std::io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create_new(true).open(path)
-}
-
 impl Drop for Temporary {
     fn drop(&mut self) {
         if self.file.take().is_some() {
@@ -175,4 +180,9 @@ fn sync_folder(folder: &Path) -> Result<()> {
         }
         Err(error) => Err(Error::io(folder, "write the folder to disk", error)),
     }
+}
+
+fn open_new(path: &Path) -> std::io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create_new(true).open(path)
 }

@@ -1,0 +1,163 @@
+//! Training that begins at the weights of a model.
+//!
+//! The model's fitted preprocessing and its kernel stay; c, the rows and how the system is
+//! solved may be others. A row of the data that is a support row of the model, bit by bit
+//! after preprocessing, begins with its weights, any other with zero.
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt::Display;
+
+use serde::Serialize;
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::Config;
+use super::checkpoint::Fixed;
+use crate::linalg::{Matrix, Scalar};
+use crate::model::{Model, Outputs};
+use crate::solve::Method;
+use crate::system::Bordered;
+use crate::{Error, Result};
+
+/// The rows of a run that began at the weights of a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct WarmStart {
+    /// Rows that began with the weights they have in the model.
+    pub known: usize,
+    /// Rows that began with zero.
+    pub new: usize,
+    /// Rows of the model that are not in the data.
+    pub gone: usize,
+}
+
+/// What the run takes from the model.
+pub(super) fn fixed<T: Scalar>(model: &Model<T>) -> Fixed {
+    Fixed {
+        pipeline: model.pipeline().clone(),
+        kernel: *model.kernel(),
+    }
+}
+
+/// These settings, with those of the model where they are kept or nothing else was given.
+pub(super) fn settings<T: Scalar>(model: &Model<T>, given: &Config) -> Result<Config> {
+    let before: Config = serde_json::from_value(model.config().clone()).map_err(|error| {
+        Error::Data(format!(
+            "the model does not say how it was trained ({error}), so that training cannot go on \
+             from it; train it again"
+        ))
+    })?;
+    keep("preprocess", &given.preprocess, &before.preprocess)?;
+    keep("kernel", &given.kernel, &before.kernel)?;
+    keep("gamma", &given.gamma, &before.gamma)?;
+    keep("coef0", &given.coef0, &before.coef0)?;
+    keep("degree", &given.degree, &before.degree)?;
+    keep("task", &given.task, &before.task)?;
+    keep("image-shape", &given.image_shape, &before.image_shape)?;
+    if given.precision.unwrap_or(T::PRECISION) != T::PRECISION {
+        keep("precision", &given.precision, &Some(T::PRECISION))?;
+    }
+    if let Some(method) = given.method {
+        method.expect_start()?;
+    }
+    let usual = match model.kernel().is_positive() {
+        true => Method::Pcg,
+        false => Method::Mp,
+    };
+    let method = before.method.filter(|method| method.takes_start());
+    Ok(Config {
+        preprocess: before.preprocess,
+        kernel: before.kernel,
+        gamma: before.gamma,
+        coef0: before.coef0,
+        degree: before.degree,
+        task: before.task,
+        image_shape: before.image_shape,
+        precision: Some(T::PRECISION),
+        c: given.c.or(before.c),
+        class_weight: given.class_weight.clone().or(before.class_weight),
+        method: given.method.or(method).or(Some(usual)),
+        ..given.clone()
+    })
+}
+
+/// What was given must be what the model has.
+fn keep<V: PartialEq + Display>(
+    name: &'static str,
+    given: &Option<V>,
+    before: &Option<V>,
+) -> Result<()> {
+    let Some(value) = given.as_ref().filter(|_| given != before) else {
+        return Ok(());
+    };
+    let was = match before {
+        Some(before) => format!("with {before}"),
+        None => "without it".to_string(),
+    };
+    let requirement = format!(
+        "the model was trained {was}, and a warm start keeps its preprocessing and kernel; leave \
+         it out, or train from the beginning"
+    );
+    Err(Error::parameter(name, value, requirement))
+}
+
+/// The weights that these rows begin with. `order`: where each is in the data, whose
+/// order the rows of a model have.
+pub(super) fn weights<T: Scalar>(
+    model: &Model<T>,
+    outputs: &Outputs,
+    rows: &Matrix<T>,
+    order: Option<&[usize]>,
+) -> Result<(Bordered<T>, WarmStart)> {
+    let columns = columns(model.outputs(), outputs)?;
+    let support = model.support().matrix();
+    let print = |row: &[T]| xxh3_128(bytemuck::cast_slice(row));
+    // Rows that repeat are taken in their order.
+    let mut places: HashMap<u128, VecDeque<usize>> = HashMap::new();
+    for place in 0..support.rows() {
+        let same = places.entry(print(support.row(place))).or_default();
+        same.push_back(place);
+    }
+    let mut turn: Vec<usize> = (0..rows.rows()).collect();
+    if let Some(order) = order {
+        turn.sort_unstable_by_key(|&row| order[row]);
+    }
+    let mut start = Bordered::zeros(rows.rows(), columns.len());
+    let of = |all: &[T], column: Option<usize>| column.map_or(T::ZERO, |column| all[column]);
+    for (k, &column) in columns.iter().enumerate() {
+        start.bias[k] = of(model.bias(), column);
+    }
+    let mut known = 0;
+    for row in turn {
+        let same = places.get_mut(&print(rows.row(row)));
+        let Some(place) = same.and_then(VecDeque::pop_front) else {
+            continue;
+        };
+        known += 1;
+        for (k, &column) in columns.iter().enumerate() {
+            start.rows.row_mut(row)[k] = of(model.weights().row(place), column);
+        }
+    }
+    let told = WarmStart {
+        known,
+        new: rows.rows() - known,
+        gone: support.rows() - known,
+    };
+    Ok((start, told))
+}
+
+/// Which output of the model each output was; none: a class that it does not know.
+fn columns(before: &Outputs, now: &Outputs) -> Result<Vec<Option<usize>>> {
+    match (before, now) {
+        (Outputs::Classes { names: before }, Outputs::Classes { names }) => {
+            let place = |name: &String| before.iter().position(|known| known == name);
+            Ok(names.iter().map(place).collect())
+        }
+        (Outputs::Values { names: before }, Outputs::Values { names }) if before == names => {
+            Ok((0..names.len()).map(Some).collect())
+        }
+        _ => Err(Error::Data(format!(
+            "the model has the outputs {}, and the data {}: a warm start needs the same",
+            before.names().join(", "),
+            now.names().join(", ")
+        ))),
+    }
+}
