@@ -75,6 +75,7 @@ pub(super) fn settings<T: Scalar>(model: &Model<T>, given: &Config) -> Result<Co
         c: given.c.or(before.c),
         class_weight: given.class_weight.clone().or(before.class_weight),
         method: given.method.or(method).or(Some(usual)),
+        centers: given.centers.or(before.centers),
         ..given.clone()
     })
 }
