@@ -52,7 +52,7 @@ pub fn stroke(i: usize) -> Vec<f32> {
             1 => (y - middle).abs(),
             _ => ((x - y) / 2f64.sqrt() + middle - 5.5).abs(),
         };
-        let inside = (2.0..=9.0).contains(&if i % 3 == 0 { y } else { x });
+        let inside = (2.0..=9.0).contains(&if i.is_multiple_of(3) { y } else { x });
         let light = if inside {
             (1.6 - far).clamp(0.0, 1.0)
         } else {

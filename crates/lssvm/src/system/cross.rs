@@ -11,8 +11,20 @@ use crate::linalg::{MatMut, MatRef, Matrix, Scalar, skinny};
 const TILE_QUERIES: usize = 512;
 const TILE_SUPPORT: usize = 512;
 
+/// Support rows whose products are summed before they are added to the scores. Sums are formed
+/// like this for any number of queries and threads, so that it does not matter who shares what.
+/// (The matrix product of a few rows alone may round otherwise than that of many.)
+const SEGMENT: usize = 2 * TILE_SUPPORT;
+
+/// Sums of segments that are kept at the same time at most, as values.
+const MAX_SUMS: usize = 1 << 22;
+
 /// `out += Ω(queries, support) · weights`, computing Ω in tiles that are used
-/// and forgotten. Memory: one tile a thread.
+/// and forgotten. Memory: one tile a thread, and [`MAX_SUMS`].
+///
+/// Many queries are shared among the threads, each of which sees all support rows. Few queries,
+/// as a server gets them, would each way be too little to keep the cores busy while the support
+/// rows come from memory; then the threads share the support rows.
 pub fn add_scores<T: Scalar>(
     mut out: MatMut<'_, T>,
     kernel: &Kernel,
@@ -26,33 +38,94 @@ pub fn add_scores<T: Scalar>(
     if n == 0 || k == 0 {
         return;
     }
-    let transposed = skinny::transpose_scaled(weights, T::ONE);
-    let threads = rayon::current_num_threads();
-    let tile_queries = n.div_ceil(threads).clamp(1, TILE_QUERIES);
     assert_eq!(out.stride(), k, "scores lie without gaps");
+    let threads = rayon::current_num_threads();
+    let segments = support.len().div_ceil(SEGMENT);
+    let sums = n.saturating_mul(k).saturating_mul(segments);
+    let scores = Scores {
+        kernel,
+        queries,
+        support,
+        weights,
+    };
+    if n <= TILE_QUERIES * threads && sums <= MAX_SUMS {
+        return scores.by_segments(out.values_mut(), segments);
+    }
+    let tile_queries = n.div_ceil(threads).clamp(1, TILE_QUERIES);
     out.values_mut()
         .par_chunks_mut(tile_queries * k)
         .enumerate()
-        .for_each_init(Vec::new, |tile, (t, out)| {
-            let rows = out.len() / k;
-            let start = t * tile_queries;
-            let x = queries.range(start, start + rows);
-            for left in (0..support.len()).step_by(TILE_SUPPORT) {
-                let right = (left + TILE_SUPPORT).min(support.len());
-                let width = right - left;
-                tile.resize(rows * width, T::ZERO);
-                kernel.fill(
-                    MatMut::new(rows, width, tile),
-                    x,
-                    support.range(left, right),
-                );
-                skinny::add_product_of_transposed(
-                    MatMut::new(rows, k, out),
-                    MatRef::new(rows, width, tile),
-                    transposed.view().col_range(left, right),
-                );
+        .for_each_init(Space::default, |space, (t, out)| {
+            let mut sums = vec![T::ZERO; out.len()];
+            for s in 0..segments {
+                sums.fill(T::ZERO);
+                scores.add_segment(&mut sums, t * tile_queries, s, space);
+                add(out, &sums);
             }
         });
+}
+
+/// What scores are made of.
+struct Scores<'a, T> {
+    kernel: &'a Kernel,
+    queries: SamplesRef<'a, T>,
+    support: SamplesRef<'a, T>,
+    weights: MatRef<'a, T>,
+}
+
+/// A tile of Ω, in memory that is used again.
+struct Space<T>(Vec<T>);
+
+impl<T> Default for Space<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<T: Scalar> Scores<'_, T> {
+    /// Adds all scores to `out`; the threads share the segments.
+    fn by_segments(&self, out: &mut [T], segments: usize) {
+        let mut sums = vec![T::ZERO; out.len() * segments];
+        sums.par_chunks_mut(out.len()).enumerate().for_each_init(
+            Space::default,
+            |space, (s, sums)| {
+                let k = self.weights.cols();
+                for (t, sums) in sums.chunks_mut(TILE_QUERIES * k).enumerate() {
+                    self.add_segment(sums, t * TILE_QUERIES, s, space);
+                }
+            },
+        );
+        sums.chunks(out.len()).for_each(|sums| add(out, sums));
+    }
+
+    /// Adds what a segment of the support rows adds to the scores of the queries from `first` on.
+    fn add_segment(&self, sums: &mut [T], first: usize, segment: usize, space: &mut Space<T>) {
+        let k = self.weights.cols();
+        let rows = sums.len() / k;
+        let x = self.queries.range(first, first + rows);
+        let end = ((segment + 1) * SEGMENT).min(self.support.len());
+        for left in (segment * SEGMENT..end).step_by(TILE_SUPPORT) {
+            let right = (left + TILE_SUPPORT).min(end);
+            let width = right - left;
+            let tile = &mut space.0;
+            tile.resize(rows * width, T::ZERO);
+            let z = self.support.range(left, right);
+            self.kernel.fill(MatMut::new(rows, width, tile), x, z);
+            // Here, not once for all: all weights of a large model take longer than few queries.
+            let weights = self.weights.row_range(left, right);
+            skinny::add_product_of_transposed(
+                MatMut::new(rows, k, sums),
+                MatRef::new(rows, width, tile),
+                skinny::transpose_scaled(weights, T::ONE).view(),
+            );
+        }
+    }
+}
+
+fn add<T: Scalar>(out: &mut [T], sums: &[T]) {
+    for (out, sum) in out.iter_mut().zip(sums) {
+        *out += *sum;
+    }
 }
 
 /// Ω(queries, support), all of it, on the pool.
@@ -147,6 +220,37 @@ impl<T: Scalar> Cross<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Whoever shares what, the bits are the same.
+    #[test]
+    fn scores_do_not_depend_on_how_the_work_is_shared() {
+        let kernel = Kernel::Rbf { gamma: 0.1 };
+        let wave = |i: usize, j: usize| ((i * 13 + j * 7) as f32 * 0.37).sin();
+        let (n, p, k) = (1100, 3000, 3);
+        let queries = Samples::new(Matrix::from_fn(n, 9, wave), &kernel);
+        let support = Samples::new(Matrix::from_fn(p, 9, |i, j| wave(i + 5, j)), &kernel);
+        let weights = Matrix::from_fn(p, k, wave);
+        let scores = |threads: usize, batch: usize| -> Vec<f32> {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+            let mut out = Matrix::from_fn(n, k, |_, j| j as f32);
+            pool.build().unwrap().install(|| {
+                for start in (0..n).step_by(batch) {
+                    let end = (start + batch).min(n);
+                    let part = &mut out.values_mut()[start * k..end * k];
+                    let part = MatMut::new(end - start, k, part);
+                    let queries = queries.range(start, end);
+                    add_scores(part, &kernel, queries, support.view(), weights.view());
+                }
+            });
+            out.into_values()
+        };
+        // By queries on one thread; by segments; by both.
+        let expected = scores(1, n);
+        for (threads, batch) in [(1, 512), (2, n), (3, n), (3, 64)] {
+            assert!(scores(threads, batch) == expected, "{threads} {batch}");
+        }
+        assert!(scores(1, 7) == scores(3, 7));
+    }
 
     #[test]
     fn stored_recomputed_and_plain_scores_agree() {
