@@ -31,4 +31,5 @@ pub use error::{Error, Result};
 /// Runs the examples of the documentation pages as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/prediction.md")]
+#[doc = include_str!("../../../docs/data.md")]
 struct DocumentationPages;

@@ -136,6 +136,7 @@ fn valid() -> Vec<Vec<u8>> {
         idx(&[2, 2, 2], &[1; 8]),
         idx(&[2], &[1; 2]),
         npy(">i2", false, "(2, 3)", &[0; 12]),
+        store::tests::sample(),
         npz(&[("x_train", square.clone()), ("y_train", npy("|b1", false, "(2,)", &[0, 1])), ("x_test", square.clone())]),
         npz(&[("x", square.clone()), ("y", npy("<U1", false, "(2,)", b"a\0\0\0b\0\0\0"))]),
         npz(&[("x", square), ("y", npy("|S2", false, "(2,)", b"a\0bc"))]),
@@ -166,7 +167,7 @@ fn option_sets() -> Vec<ReadOptions> {
         },
         small.clone(),
     ];
-    for format in ["idx", "cifar10", "libsvm", "csv", "npy", "npz"] {
+    for format in ["idx", "cifar10", "libsvm", "csv", "npy", "npz", "lssvm"] {
         sets.push(ReadOptions {
             format: Some(format.parse().unwrap()),
             ..small.clone()

@@ -25,7 +25,9 @@ const CHUNK: usize = 1 << 20;
 /// order is one piece of so many values.
 const FEWEST_ROWS: usize = 16;
 
-/// Bytes between two rows that are rather read than skipped.
+/// Bytes between two rows that are rather read than skipped. From the page cache a read
+/// takes 3 µs and 6 µs more for so many bytes; from a disk it takes so much longer that
+/// they do not count.
 const GAP: usize = 1 << 14;
 
 /// Rows of numbers, part after part.

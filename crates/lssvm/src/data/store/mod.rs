@@ -21,7 +21,7 @@
 
 mod open;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 mod write;
 
 use safetensors::tensor::Dtype;

@@ -89,7 +89,7 @@ pub(in crate::data) fn open<T: Scalar>(source: Source, options: &ReadOptions) ->
         None => description.feature_names,
     };
     data.image = description.image.filter(|image| image.len() == cols);
-    data.index_base = description.index_base;
+    data.index_base = description.index_base.filter(|&base| base <= 1);
     data.weight_name = description.weight_name;
     data.weight_place = description.weight_place;
     let numbers = Numbers {

@@ -253,7 +253,7 @@ fn bytes_become_numbers_when_they_must() {
     }
 }
 
-fn sample() -> Vec<u8> {
+pub(in crate::data) fn sample() -> Vec<u8> {
     let features = Matrix::from_fn(5, 3, |i, j| i as f64 * 0.3 - j as f64);
     file(
         &features,
