@@ -28,9 +28,7 @@ Examples:
 const TRAIN_EXAMPLES: &str = "\
 Examples:
   lssvm train data/mnist --model mnist.lssvm
-  lssvm train flowers.csv --label species --validation 0.2 --model flowers.lssvm
-  lssvm train data/mnist --model mnist.lssvm --checkpoint run --every 5m
-  lssvm train --resume run                          go on after a crash";
+  lssvm train flowers.csv --label species --validation 0.2 --model flowers.lssvm";
 
 const PATH_EXAMPLES: &str = "\
 Examples:

@@ -87,6 +87,8 @@ pub struct Progress {
     rate: Rate,
     /// Whether the last checkpoint could not be written.
     unkept: bool,
+    /// The iteration that the run goes on after.
+    after: Option<usize>,
 }
 
 /// What to say if the last checkpoint could not be written.
@@ -95,7 +97,7 @@ pub fn warning(told: &Checkpointed) -> Option<String> {
     let (iteration, path) = (told.iteration, told.path.display());
     Some(format!(
         "warning: the last checkpoint could not be written ({problem}); {path} stays as it was \
-         after iteration {iteration}, and training goes on"
+         after iteration {iteration}"
     ))
 }
 
@@ -118,7 +120,13 @@ impl Progress {
             first: None,
             rate: Rate::default(),
             unkept: false,
+            after: None,
         }
+    }
+
+    /// The run was begun by another process, which made so many iterations.
+    pub fn goes_on_after(&mut self, iteration: usize) {
+        self.after = Some(iteration);
     }
 
     /// Shows the time that is left.
@@ -184,7 +192,10 @@ impl Observer for Progress {
     fn checkpoint(&mut self, told: &Checkpointed) {
         // Once, not for every try.
         match warning(told).filter(|_| !self.unkept) {
-            Some(warning) => self.bar.suspend(|| remark(warning)),
+            Some(warning) => {
+                let warning = format!("{warning}; training goes on");
+                self.bar.suspend(|| remark(warning));
+            }
             None if self.unkept && told.problem.is_none() => {
                 let iteration = told.iteration;
                 self.bar.suspend(|| {
@@ -220,6 +231,9 @@ impl Watcher for Progress {
     fn begin(&mut self, forecast: &Forecast) {
         let config = &forecast.config;
         remark(forecast);
+        if let Some(iteration) = self.after {
+            remark(format!("going on after iteration {iteration}"));
+        }
         // Not before: a run that cannot begin says why, and nothing else.
         if !self.kept {
             remark("note: without --model FILE the model is not kept");

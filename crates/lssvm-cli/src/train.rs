@@ -177,8 +177,7 @@ fn fit<T: Scalar>(
     let model;
     let trainer = match begin {
         Begin::Again(found) => {
-            let made = found.iterations();
-            remark(format!("going on after iteration {made} of the run"));
+            watcher.goes_on_after(found.iterations());
             return Ok(Trainer::resume(found).fit(data, watcher)?);
         }
         Begin::At(before) => {

@@ -51,6 +51,9 @@ impl Observer for StopAtOnce {
     }
 }
 
+/// Change, residual, test and validation error of an iteration.
+type Line = (f64, Option<Residual>, Option<f64>, Option<f64>);
+
 /// What a run ended with, without times.
 #[derive(Debug, PartialEq)]
 struct Outcome {
@@ -58,7 +61,7 @@ struct Outcome {
     iterations: usize,
     best: usize,
     jitter: f64,
-    history: Vec<(f64, Option<Residual>, Option<f64>, Option<f64>)>,
+    history: Vec<Line>,
     certificate: Option<Certificate>,
     scores: Vec<u64>,
 }
