@@ -226,9 +226,9 @@ fn memory_is_planned_before_it_is_used() {
     folder.fails(
         "train d.csv --memory 10k --model m",
         1,
-        &["d.csv", "72.0 kB"],
+        &["d.csv", "10.0 kB"],
     );
-    folder.fails("tune d.csv --memory 10k", 1, &["d.csv", "72.0 kB"]);
+    folder.fails("tune d.csv --memory 10k", 1, &["d.csv", "10.0 kB"]);
 }
 
 #[test]

@@ -43,6 +43,12 @@ fn limits(iterations: usize) -> Limits {
     }
 }
 
+/// Methods that solve the system of all rows.
+fn of_the_system() -> impl Iterator<Item = Method> {
+    let methods = Method::ALL.into_iter();
+    methods.filter(|method| *method != Method::Centers)
+}
+
 fn solve<T: Scalar>(system: &System<T>, plan: Plan, iterations: usize) -> Solution<T> {
     run(
         system,
@@ -311,7 +317,7 @@ fn rank_deficient_blocks_get_jitter_and_say_so() {
 #[test]
 fn the_same_seed_gives_the_same_bits() {
     let system = problem::<f32>(200, 8, 3, KERNELS[2], 10.0);
-    for method in Method::ALL {
+    for method in of_the_system() {
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(2)
             .build()
@@ -330,7 +336,7 @@ fn the_followed_error_is_that_of_the_weights() {
         .into_samples()
         .into_matrix();
     let truth: Vec<u32> = (0..40).map(|i| i % 3).collect();
-    for method in Method::ALL {
+    for method in of_the_system() {
         for (averages, stored) in [(1, true), (1, false), (2, false)] {
             let plan = Plan {
                 averages,
