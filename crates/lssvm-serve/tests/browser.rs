@@ -7,7 +7,11 @@
 mod chromium;
 mod common;
 
-use chromium::{LISTEN, browser_or_skip, found_at, framed};
+use std::sync::Mutex;
+use std::sync::mpsc::{Sender, channel};
+use std::time::Duration;
+
+use chromium::{LISTEN, browser_or_skip, framed, open};
 use common::*;
 use lssvm::linalg::Matrix;
 use lssvm::model::AnyModel;
@@ -22,7 +26,12 @@ struct Tested {
     service: Service,
     /// What the test needs to know.
     prepare: String,
+    /// Told what the page found.
+    found: Mutex<Sender<Value>>,
 }
+
+/// The longest that a page may take to find out.
+const PATIENCE: Duration = Duration::from_secs(90);
 
 impl Handler for Tested {
     fn answer(&self, request: &Request) -> Response {
@@ -32,6 +41,17 @@ impl Handler for Tested {
                 status: 200,
                 content_type: "text/html",
                 body,
+                headers: Vec::new(),
+            };
+        }
+        if request.head.path == "/found" {
+            let found = serde_json::from_slice(&request.body).expect("JSON from the page");
+            // Nobody listens any more if the test has failed.
+            let _ = self.found.lock().unwrap().send(found);
+            return Response {
+                status: 200,
+                content_type: "text/plain",
+                body: Vec::new(),
                 headers: Vec::new(),
             };
         }
@@ -56,10 +76,19 @@ fn try_page(model: AnyModel, prepare: String, check: impl Fn(&Value)) {
         return;
     };
     let service = service(model);
-    let server = Running::start(Tested { service, prepare }, Limits::default());
+    let (sender, told) = channel();
+    let tested = Tested {
+        service,
+        prepare,
+        found: Mutex::new(sender),
+    };
+    let server = Running::start(tested, Limits::default());
     for (width, dark) in [(390, false), (1200, true)] {
         let address = format!("http://{}/around/{width}", server.address);
-        let found = found_at(&program, &address, width, dark);
+        let browser = open(&program, &address, width, dark);
+        let found = told.recv_timeout(PATIENCE);
+        drop(browser);
+        let found: Value = found.expect("the browser inspects the page");
         let context = format!("at {width} pixels, dark: {dark}: {found:#}");
         assert_eq!(found["width"], width, "{context}");
         assert_eq!(found["dark"], dark, "{context}");

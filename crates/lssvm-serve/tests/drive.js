@@ -10,7 +10,7 @@ window.addEventListener("load", async () => {
   async function step(name, act, answers = true) {
     const before = root.dataset.answered;
     await act();
-    for (let i = 0; i < 200 && answers && root.dataset.answered === before; i++) {
+    for (let i = 0; i < 1000 && answers && root.dataset.answered === before; i++) {
       await new Promise((done) => setTimeout(done, 20));
     }
     await new Promise((done) => setTimeout(done, 50));
@@ -87,7 +87,7 @@ window.addEventListener("load", async () => {
     await step("lines", () => drop("two.csv", "text/csv", [window.lines]));
     await step("image", () => drop("a.png", "image/png", [""]));
   }
-  parent.postMessage(JSON.stringify({
+  await fetch("/found", { method: "POST", body: JSON.stringify({
     width: innerWidth,
     dark: matchMedia("(prefers-color-scheme: dark)").matches
       && getComputedStyle(document.body).backgroundColor === "rgb(21, 24, 28)",
@@ -97,5 +97,5 @@ window.addEventListener("load", async () => {
     requests: performance.getEntriesByType("resource").map((entry) => entry.name)
       .filter((name) => !/^(data|blob):/.test(name) && !name.startsWith(location.origin)),
     errors: tested.errors,
-  }), "*");
+  }) });
 });

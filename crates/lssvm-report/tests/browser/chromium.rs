@@ -82,6 +82,38 @@ pub fn found_at(program: &Path, address: &str, width: u32, dark: bool) -> Value 
     serde_json::from_str(&found).expect("JSON from the page")
 }
 
+/// Opens a page on a server, which the page itself tells what it found: unlike
+/// [`found_at`], whose clock runs ahead of all that is not a timer, in real time. The
+/// browser is closed when this is dropped.
+pub fn open(program: &Path, address: &str, width: u32, dark: bool) -> Opened {
+    let folder = tempfile::tempdir().unwrap();
+    let scheme = u8::from(!dark);
+    let child = command(program, folder.path())
+        .arg("--remote-debugging-port=0")
+        .arg(format!("--blink-settings=preferredColorScheme={scheme}"))
+        .arg(format!("--window-size={},1000", width + 50))
+        .arg(address)
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .expect("the browser starts");
+    Opened { child, folder }
+}
+
+/// An open browser, and the folder of its settings.
+pub struct Opened {
+    child: std::process::Child,
+    folder: tempfile::TempDir,
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        // It has ended if that fails.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 fn check(found: &Value, width: u32, dark: bool) {
     let context = format!("at {width} pixels, dark: {dark}: {found:#}");
     assert_eq!(found["width"], width, "{context}");

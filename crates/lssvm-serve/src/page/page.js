@@ -185,11 +185,14 @@ function onSheet(canvas) {
 }
 
 async function take(file) {
+  const mine = ++latest;
   $("rows").hidden = true;
   try {
     if (file.type.startsWith("image/")) await takeImage(file);
     else await takeText(await file.text());
   } catch (error) {
+    // Somebody has asked something else meanwhile.
+    if (mine !== latest) return;
     fail(error);
     document.documentElement.dataset.answered = ++latest;
   }
