@@ -255,8 +255,9 @@ pub struct TrainArgs {
     )]
     pub class_weight: Option<ClassWeight>,
 
-    /// auto, exact, pcg, gauss-seidel, mp, kaczmarz, kaczmarz-mp or nystrom [default: auto: exact up to
-    /// 15,000 rows, else pcg if the kernel matrix fits in memory, else gauss-seidel]
+    /// auto, exact, pcg, gauss-seidel, centers, mp, kaczmarz, kaczmarz-mp or nystrom [default: auto:
+    /// exact up to 15,000 rows, else pcg if the kernel matrix fits in memory, else gauss-seidel, or
+    /// centers where that takes too long]
     #[arg(long, help_heading = "Method")]
     pub method: Option<MethodChoice>,
     /// J, the training rows of a block [default: a tenth of the rows, at most 2000; 4096 for
@@ -271,8 +272,8 @@ pub struct TrainArgs {
     /// many as memory and some minutes, or --time, allow]
     #[arg(long, value_name = "P", help_heading = "Method")]
     pub centers: Option<usize>,
-    /// Most iterations [default: 300 for pcg, 4 for gauss-seidel, 6 for nystrom, else two passes over
-    /// the data]
+    /// Most iterations [default: 300 for pcg, 50 for centers, 4 for gauss-seidel, 6 for nystrom, else
+    /// two passes over the data]
     #[arg(long, short, help_heading = "Method")]
     pub iterations: Option<usize>,
     /// Most seconds, the kernel matrix included; the iteration that passes it is finished
@@ -284,7 +285,7 @@ pub struct TrainArgs {
     )]
     pub time: Option<f64>,
     /// Stop at this relative residual, or when the weights change less than this in a whole pass
-    /// [default: 1e-3 for pcg and gauss-seidel, else 1e-4]
+    /// [default: 1e-3 for pcg, gauss-seidel and centers, else 1e-4]
     #[arg(long, allow_hyphen_values = true, help_heading = "Method")]
     pub tolerance: Option<f64>,
     /// Stop when the validation error has not improved for so many iterations [default: 20 for pcg, 2

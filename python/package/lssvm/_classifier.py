@@ -35,7 +35,7 @@ default="rbf"
         Kernel coefficient: 1 / (n_features * X.var()), 1 / n_features, or a number.
     coef0 : float, default=0.0
         Constant term of "poly" and "sigmoid".
-    method : {"auto", "exact", "pcg", "gauss-seidel", "mp", "kaczmarz", "kaczmarz-mp", \
+    method : {"auto", "exact", "pcg", "gauss-seidel", "centers", "mp", "kaczmarz", "kaczmarz-mp", \
 "nystrom"}, default="auto"
         How the system is solved; "auto" chooses by size and memory.
     block_size : int, default=None

@@ -20,7 +20,7 @@ const SEGMENT: usize = 2 * TILE_SUPPORT;
 const MAX_SUMS: usize = 1 << 22;
 
 /// `out += Ω(queries, support) · weights`, computing Ω in tiles that are used
-/// and forgotten. Memory: one tile a thread, and [`MAX_SUMS`].
+/// and forgotten. Memory: one tile a thread, and some sums.
 ///
 /// Many queries are shared among the threads, each of which sees all support rows. Few queries,
 /// as a server gets them, would each way be too little to keep the cores busy while the support
