@@ -76,6 +76,24 @@ pub enum Error {
 }
 
 impl Error {
+    /// The same, with another remedy if there was too little memory.
+    pub(crate) fn with_remedy(self, remedy: impl FnOnce() -> String) -> Self {
+        match self {
+            Error::Memory {
+                what,
+                needed,
+                available,
+                ..
+            } => Error::Memory {
+                what,
+                needed,
+                available,
+                remedy: remedy(),
+            },
+            error => error,
+        }
+    }
+
     /// An [`Error::Io`] about `path`.
     pub fn io(path: &Path, action: &'static str, source: std::io::Error) -> Self {
         Error::Io {

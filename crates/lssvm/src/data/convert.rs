@@ -94,25 +94,14 @@ fn convert_as<T: Scalar>(
 
 /// Opens what is not text in one file.
 fn open_parts<T: Scalar>(path: &Path, options: &ReadOptions) -> Result<StreamParts<T>> {
-    open(path, options).map_err(|error| match error {
-        Error::Memory {
-            what,
-            needed,
-            available,
-            ..
-        } => Error::Memory {
-            what,
-            needed,
-            available,
-            remedy: match path.is_dir() {
-                true => "convert its files one by one (LIBSVM text with the same --features), or \
-                         allow more memory"
-                    .into(),
-                false => "unpack it, save arrays as NPY in C order, or allow more memory".into(),
-            },
-        },
-        error => error,
-    })
+    let remedy = || match path.is_dir() {
+        true => {
+            "convert its files one by one (LIBSVM text with the same --features), or allow \
+                 more memory"
+        }
+        false => "unpack it, save arrays as NPY in C order, or allow more memory",
+    };
+    open(path, options).map_err(|error| error.with_remedy(|| remedy().into()))
 }
 
 /// Whether a path is a plain file of text, packed or not, and of which kind.

@@ -74,24 +74,14 @@ pub fn parse<T: Scalar>(path: &Path, bytes: Vec<u8>, options: &ReadOptions) -> R
 /// ```
 pub fn open<T: Scalar>(path: &Path, options: &ReadOptions) -> Result<StreamParts<T>> {
     let most = options.max_bytes.unwrap_or(DEFAULT_MAX_BYTES);
-    open_any(path, options, Some(most)).map_err(|error| match error {
-        Error::Memory {
-            what,
-            needed,
-            available,
-            ..
-        } => Error::Memory {
-            what,
-            needed,
-            available,
-            remedy: format!(
-                "convert it to a file that is read piece by piece (lssvm convert {} FILE), \
-                 or allow more memory",
-                path.display()
-            ),
-        },
-        error => error,
-    })
+    let remedy = || {
+        format!(
+            "convert it to a file that is read piece by piece (lssvm convert {} FILE), or allow \
+             more memory",
+            path.display()
+        )
+    };
+    open_any(path, options, Some(most)).map_err(|error| error.with_remedy(remedy))
 }
 
 /// What must be held in memory may take `most` bytes.
