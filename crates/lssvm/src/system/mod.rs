@@ -121,6 +121,18 @@ pub(crate) fn check_c(c: f64) -> Result<()> {
     Ok(())
 }
 
+/// Whether all values of preprocessed rows are finite.
+pub(crate) fn check_rows<T: Scalar>(x: &Matrix<T>) -> Result<()> {
+    let Some(i) = x.values().iter().position(|v| !v.is_finite()) else {
+        return Ok(());
+    };
+    let (row, column) = (i / x.cols() + 1, i % x.cols() + 1);
+    Err(Error::Data(format!(
+        "row {row}, feature {column} is not finite after preprocessing; check the data for values \
+         too large for this precision"
+    )))
+}
+
 /// Rows of a band of Ω+λI that is computed before progress is told.
 const BAND: usize = 1024;
 
@@ -142,13 +154,7 @@ impl<T: Scalar> System<T> {
                 targets.rows()
             )));
         }
-        if let Some(i) = x.values().iter().position(|v| !v.is_finite()) {
-            let (row, column) = (i / x.cols() + 1, i % x.cols() + 1);
-            return Err(Error::Data(format!(
-                "row {row}, feature {column} is not finite after preprocessing; check the data \
-                 for values too large for this precision"
-            )));
-        }
+        check_rows(&x)?;
         Ok(Self {
             lambdas: vec![1.0 / c; x.rows()],
             samples: Samples::new(x, &kernel),

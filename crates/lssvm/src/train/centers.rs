@@ -8,13 +8,13 @@ use super::forecast::{Forecast, Rates};
 use super::memory_plan::{BASE_BYTES, MemoryPlan};
 use super::prepare::{LaidOut, Prepared, Ready};
 use super::{Effective, StreamData};
-use crate::data::Rows;
+use crate::data::{Rows, Stream};
 use crate::kernel::{Kernel, Samples};
 use crate::linalg::{Matrix, Precision, Scalar};
 use crate::preprocess::Preprocessed;
 use crate::solve::centers::{Centers, Problem, Source};
 use crate::solve::{Phases, Truth};
-use crate::system::{Cross, System};
+use crate::system::{Cross, System, check_rows};
 use crate::{Error, Result, random};
 
 /// The most centres that are chosen without being asked for: their two squares of values
@@ -79,7 +79,7 @@ pub(super) fn lay_out<T: Scalar>(prepared: Prepared<T>) -> Result<LaidOut<T>> {
             spec.resolve(&*rows, prepared.weights.as_deref())?
         }
     };
-    let count = |part: &Option<crate::data::Stream<T>>| part.as_ref().map_or(0, |p| p.n_samples());
+    let count = |part: &Option<Stream<T>>| part.as_ref().map_or(0, |p| p.n_samples());
     let sizes = Sizes {
         n,
         features: [raw, pipeline.n_features_out()],
@@ -100,7 +100,12 @@ pub(super) fn lay_out<T: Scalar>(prepared: Prepared<T>) -> Result<LaidOut<T>> {
     let weights = prepared.weights;
     let problem = Problem {
         source: match layout.held {
-            true => Source::Held(Samples::new(finite(rows.load()?)?, &kernel)),
+            // Those that are read are looked at by their sums.
+            true => {
+                let x = rows.load()?;
+                check_rows(&x)?;
+                Source::Held(Samples::new(x, &kernel))
+            }
             false => Source::Read(rows),
         },
         truth: prepared.truth,
@@ -124,7 +129,7 @@ pub(super) fn lay_out<T: Scalar>(prepared: Prepared<T>) -> Result<LaidOut<T>> {
     let shape = [n, sizes.features[1], k];
     let forecast = Forecast::new(&config, shape, &memory, &kernel, system.samples());
     let solver = Centers::new(problem, config.tolerance, layout.precision)?;
-    let transformed = |part: Option<crate::data::Stream<T>>, truth: Option<Truth>| {
+    let transformed = |part: Option<Stream<T>>, truth: Option<Truth>| {
         let part = part.map(|part| pipeline.transform(part.load()?.features));
         Ok::<_, Error>(part.transpose()?.zip(truth))
     };
@@ -150,19 +155,6 @@ pub(super) fn lay_out<T: Scalar>(prepared: Prepared<T>) -> Result<LaidOut<T>> {
             start: prepared.start,
         },
     })
-}
-
-/// Rows that are held are looked at once; those that are read are looked at by their sums.
-fn finite<T: Scalar>(x: Matrix<T>) -> Result<Matrix<T>> {
-    match x.values().iter().position(|v| !v.is_finite()) {
-        None => Ok(x),
-        Some(at) => Err(Error::Data(format!(
-            "row {}, feature {} is not finite after preprocessing; check the data for values too \
-             large for this precision",
-            at / x.cols() + 1,
-            at % x.cols() + 1
-        ))),
-    }
 }
 
 impl Sizes {
