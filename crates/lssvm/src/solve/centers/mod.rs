@@ -23,113 +23,25 @@
 
 mod pass;
 mod preconditioner;
+mod problem;
 #[cfg(test)]
 mod tests;
 
 pub use pass::Source;
+pub use problem::Problem;
 
 use super::State as Saved;
 use super::pcg::dots;
 use super::state::unfit;
-use super::{Phase, Residual, Solver, Step, Truth, Work};
-use crate::kernel::{Kernel, Samples};
+use super::{Phase, Residual, Solver, Step, Work};
 use crate::linalg::{Matrix, Precision, Scalar};
-use crate::system::{Bordered, add_scores, kernel_matrix, relative};
+use crate::system::{Bordered, add_scores, relative};
 use crate::{Error, Result};
 use pass::Pass;
 use preconditioner::Preconditioner;
 
 /// A column rests when its own residual is so much of the tolerance for all.
 const COLUMN_SHARE: f64 = 0.3;
-
-/// ε, in units of the rounding error of Ω's values times √P times the mean of its diagonal.
-const ROUNDING: f64 = 4.0;
-
-/// What a model of centres is fitted to.
-pub struct Problem<T: Scalar> {
-    /// All rows, preprocessed.
-    pub source: Source<T>,
-    /// What they should score: as many as there are rows.
-    pub truth: Truth,
-    /// K
-    pub outputs: usize,
-    /// What each row counts, if not all count the same.
-    pub weights: Option<Vec<f64>>,
-    /// The P centres, preprocessed.
-    pub centers: Samples<T>,
-    /// What each centre counts, to guess what all rows count from; in the same order.
-    pub center_weights: Vec<f64>,
-    /// Ω
-    pub kernel: Kernel,
-    /// λ
-    pub lambda: f64,
-}
-
-impl<T: Scalar> Problem<T> {
-    fn weight(&self, row: usize) -> f64 {
-        self.weights.as_ref().map_or(1.0, |weights| weights[row])
-    }
-
-    fn total_weight(&self) -> f64 {
-        match &self.weights {
-            Some(weights) => weights.iter().sum(),
-            None => self.source.len() as f64,
-        }
-    }
-
-    /// What row `row` should score for output `k`.
-    fn target(&self, row: usize, k: usize) -> f64 {
-        match &self.truth {
-            Truth::Classes(codes) => f64::from(u8::from(codes[row] as usize == k)),
-            Truth::Values(values) => values.get(row, k),
-        }
-    }
-
-    /// The weighted mean of the targets.
-    fn mean_target(&self) -> Vec<f64> {
-        let mut sums = vec![0.0; self.outputs];
-        for row in 0..self.source.len() {
-            let weight = self.weight(row);
-            match &self.truth {
-                Truth::Classes(codes) => sums[codes[row] as usize] += weight,
-                Truth::Values(values) => {
-                    let pairs = sums.iter_mut().zip(values.row(row));
-                    pairs.for_each(|(sum, value)| *sum += weight * value);
-                }
-            }
-        }
-        let total = self.total_weight();
-        sums.into_iter().map(|sum| sum / total).collect()
-    }
-
-    fn pass(&self) -> Pass<'_, T> {
-        Pass {
-            source: &self.source,
-            centers: self.centers.view(),
-            kernel: &self.kernel,
-        }
-    }
-
-    /// Ω(centres, centres) in the number type of the preconditioner, and ε.
-    fn omega_of_centers<S: Scalar>(&self) -> (Matrix<S>, f64) {
-        let centers = Samples::<S>::new(self.centers.matrix().cast(), &self.kernel);
-        let omega = kernel_matrix(&self.kernel, &centers, &centers);
-        let p = omega.rows();
-        let mean = (0..p).map(|i| omega.get(i, i).to_f64()).sum::<f64>() / p as f64;
-        (omega, ROUNDING * T::EPSILON * (p as f64).sqrt() * mean)
-    }
-
-    fn kernel_flops_of_centers(&self) -> f64 {
-        let p = self.centers.len() as f64;
-        2.0 * p * p * self.source.n_features() as f64
-    }
-
-    /// Operations of a pass with so many columns in each of so many products.
-    fn flops(&self, products: usize, columns: usize) -> f64 {
-        let pairs = self.source.len() as f64 * self.centers.len() as f64;
-        pairs * 2.0 * (self.source.n_features() + products * columns) as f64
-    }
-}
 
 /// State of the iteration.
 pub struct Centers<T: Scalar> {

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use super::*;
+use crate::kernel::Kernel;
 use crate::linalg::Cholesky;
-use crate::solve::{Course, Limits, Method, Plan, Silent, Solution, Stopped, run, run_on};
-use crate::system::System;
+use crate::solve::{Course, Limits, Method, Plan, Silent, Solution, Stopped, Truth, run, run_on};
 use crate::system::tests::problem;
+use crate::system::{System, kernel_matrix};
 
 fn limits(tolerance: f64, iterations: usize) -> Limits {
     Limits {
