@@ -129,7 +129,9 @@ impl PyModel {
     /// The training rows, preprocessed.
     #[getter]
     fn support<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        Ok(either!(&*self.0, model => to_array(py, model.support().matrix().clone())?.into_any()))
+        Ok(
+            either!(&*self.0, model => to_array(py, model.support().points().clone().into_dense())?.into_any()),
+        )
     }
 
     /// "f32" or "f64".

@@ -80,6 +80,7 @@ pub fn chosen_method(
         others: 0,
         validation: false,
         image: config.image_shape,
+        kept: None,
     };
     let effective = config.resolve(shape).map_err(raise)?;
     Ok(effective.method.to_string())

@@ -3,7 +3,7 @@
 use anyhow::bail;
 use lssvm::Error;
 use lssvm::data::{Dataset, ImageShape, read};
-use lssvm::linalg::{Matrix, Scalar};
+use lssvm::linalg::Scalar;
 use lssvm::model::{AnyModel, Contribution, Explanation, Model, Outputs};
 use lssvm_report::{Block, Gallery, Page, Pictures, Section, Tile};
 
@@ -155,7 +155,7 @@ impl<T: Scalar> Words<'_, T> {
             let mut section = Section::new(id, title);
             section.blocks.push(Block::Gallery(Gallery {
                 title: "Training rows after preprocessing, and what they add to the score".into(),
-                tiles: self.tiles(rows, shape)?,
+                tiles: self.tiles(rows)?,
                 note: None,
             }));
             page.sections.push(section);
@@ -163,13 +163,8 @@ impl<T: Scalar> Words<'_, T> {
         Some(page)
     }
 
-    fn tiles(&self, rows: &[Contribution], shape: ImageShape) -> Option<Vec<Tile>> {
-        // Steps after the pixels, such as Fourier features, are no picture.
-        let support = self.model.support().matrix();
-        let pixels = Matrix::from_fn(rows.len(), shape.len(), |i, j| support.get(rows[i].row, j));
-        let mut data = Dataset::new("support".as_ref(), pixels);
-        data.image = Some(shape);
-        let pictures = Pictures::new(&data)?;
+    fn tiles(&self, rows: &[Contribution]) -> Option<Vec<Tile>> {
+        let pictures = Pictures::new(&self.model.images_of(rows)?)?;
         let tile = |(i, contribution): (usize, &Contribution)| {
             let class = self.class_of(contribution.row);
             let class = class.map_or(String::new(), |class| format!("{class} "));

@@ -1,8 +1,7 @@
 //! Which training rows speak for a prediction: an answer in JSON, with pictures if they are
 //! images.
 
-use lssvm::data::{Dataset, ImageShape};
-use lssvm::linalg::{Matrix, Scalar};
+use lssvm::linalg::Scalar;
 use lssvm::model::{Contribution, Model};
 use lssvm_report::Pictures;
 use serde_json::{Value, json};
@@ -52,19 +51,5 @@ pub fn explain<T: Scalar>(model: &Model<T>, asked: Asked<T>) -> Result<Value, Re
 
 /// The training rows as pictures, after preprocessing, if they are images.
 fn pictures<T: Scalar>(model: &Model<T>, rows: &[Contribution]) -> Option<Pictures> {
-    let [channels, height, width] = model.input().image?;
-    let shape = ImageShape {
-        channels,
-        height,
-        width,
-    };
-    let support = model.support().matrix();
-    // Steps after the pixels, such as Fourier features, are no picture.
-    if support.cols() < shape.len() {
-        return None;
-    }
-    let pixels = Matrix::from_fn(rows.len(), shape.len(), |i, j| support.get(rows[i].row, j));
-    let mut data = Dataset::new("support".as_ref(), pixels);
-    data.image = Some(shape);
-    Pictures::new(&data)
+    Pictures::new(&model.images_of(rows)?)
 }

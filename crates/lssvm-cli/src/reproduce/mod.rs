@@ -202,6 +202,7 @@ fn work(runs: &[Run], groups: &[Vec<usize>], parts: &Parts<f32>) -> anyhow::Resu
             others: test_rows,
             validation: false,
             image: config.image_shape.or(train.image),
+            kept: None,
         })?);
     }
     let sizes = Sizes {

@@ -189,6 +189,7 @@ mod tests {
             others: SIZES.test_rows,
             validation: false,
             image: None,
+            kept: None,
         };
         config.resolve(shape).unwrap()
     }

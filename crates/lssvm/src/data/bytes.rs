@@ -133,6 +133,16 @@ pub(super) fn check_memory<T: Scalar>(
     let needed = (rows as u128)
         .saturating_mul(cols as u128)
         .saturating_mul(size_of::<T>() as u128);
+    need_memory(path, [rows, cols], needed, options)
+}
+
+/// Whether the options allow so many bytes for features of this shape.
+pub(super) fn need_memory(
+    path: &Path,
+    [rows, cols]: [usize; 2],
+    needed: u128,
+    options: &ReadOptions,
+) -> Result<()> {
     let available = options.max_bytes.unwrap_or(DEFAULT_MAX_BYTES);
     if needed > u128::from(available) || needed > isize::MAX as u128 {
         return Err(Error::Memory {

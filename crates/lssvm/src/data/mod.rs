@@ -50,7 +50,7 @@ pub use image::ImageShape;
 pub use labels::{Labels, Targets};
 pub use options::{Column, DEFAULT_MAX_BYTES, Format, ReadOptions, Task};
 pub use read::{open, parse, read};
-pub use rows::{Features, Picked, Rows, for_each_batch};
+pub use rows::{Features, Picked, Rows, as_rows, for_each_batch, for_each_points};
 
 use crate::Result;
 use crate::linalg::{Matrix, Scalar};

@@ -56,8 +56,10 @@ pub fn parse<T: Scalar>(path: &Path, bytes: Vec<u8>, options: &ReadOptions) -> R
 /// so that there may be more of them than memory.
 ///
 /// That is so for NPY files in C order, IDX files, CIFAR-10's binary files, what
-/// [`convert`](super::convert) makes, and folders of these. Their labels are in memory. Other files are read as a whole if they fit in
-/// [`ReadOptions::max_bytes`]; if not, the error names the remedy.
+/// [`convert`](super::convert) makes, and folders of these. Their labels are in memory. Other
+/// files are read as a whole if they fit in [`ReadOptions::max_bytes`]; if not, the error names
+/// the remedy. Of LIBSVM files that write few values no others are kept
+/// ([`Rows::points`](super::Rows::points) of them are sparse).
 ///
 /// Values are checked when they are read: one that is not finite is an error of
 /// [`Rows::read`](super::Rows::read).
@@ -133,9 +135,8 @@ fn open_source<T: Scalar>(
         Format::Csv => table::parse(&path, &source.into_bytes(most)?, options)?.into(),
         Format::Libsvm => {
             let files = [(path.clone(), source.into_bytes(most)?)];
-            let mut parts = libsvm::parse(&files, options)?;
-            let train = parts.pop().ok_or_else(|| super::bytes::missing(&path))?;
-            train.into()
+            let mut parts = libsvm::open(&files, options)?;
+            parts.pop().ok_or_else(|| super::bytes::missing(&path))?
         }
         Format::Npz => {
             let parts = npz::read(&path, BufReader::new(source.reader()), options, most)?;

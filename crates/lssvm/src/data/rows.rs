@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::Result;
-use crate::linalg::{Matrix, Scalar};
+use crate::linalg::{Csr, Matrix, Points, Scalar};
 
 /// Rows of raw features that are read when they are needed: from memory, from a file, or
 /// made from other rows.
@@ -65,6 +65,27 @@ pub trait Rows<T: Scalar>: Send + Sync {
         Ok(out)
     }
 
+    /// These rows as they are kept: sparse, if zeros are left out.
+    ///
+    /// # Errors
+    /// As [`Rows::read`].
+    fn points(&self, rows: Range<usize>) -> Result<Points<T>> {
+        Ok(self.matrix(rows)?.into())
+    }
+
+    /// The rows with these indices as they are kept, in this order.
+    ///
+    /// # Errors
+    /// As [`Rows::read`].
+    fn picked_points(&self, rows: &[usize]) -> Result<Points<T>> {
+        Ok(self.picked(rows)?.into())
+    }
+
+    /// How many values are kept, if zeros are left out.
+    fn kept_values(&self) -> Option<usize> {
+        None
+    }
+
     /// All rows as a matrix.
     ///
     /// # Errors
@@ -80,13 +101,33 @@ pub trait Rows<T: Scalar>: Send + Sync {
     fn into_matrix(self: Arc<Self>) -> Result<Matrix<T>> {
         self.load()
     }
+
+    /// All rows as they are kept, without a copy where they are in memory and nobody else
+    /// has them.
+    ///
+    /// # Errors
+    /// As [`Rows::read`].
+    fn into_points(self: Arc<Self>) -> Result<Points<T>> {
+        match self.kept_values() {
+            Some(_) => self.points(0..self.len()),
+            None => Ok(self.into_matrix()?.into()),
+        }
+    }
 }
 
 /// Values of rows that are read at once.
 const BATCH_VALUES: usize = 1 << 22;
 
-/// Rows of a batch are a multiple of this.
+/// Rows of a batch are a multiple of this, if so many are not too many values.
 const BATCH_UNIT: usize = 1024;
+
+fn batch_rows<T: Scalar>(rows: &dyn Rows<T>) -> usize {
+    let rows = BATCH_VALUES / rows.n_features().max(1);
+    match rows / BATCH_UNIT {
+        0 => rows.max(1),
+        units => units * BATCH_UNIT,
+    }
+}
 
 /// Reads all rows in order, some thousands at a time.
 ///
@@ -96,13 +137,33 @@ pub fn for_each_batch<T: Scalar>(
     rows: &dyn Rows<T>,
     mut f: impl FnMut(&Matrix<T>) -> Result<()>,
 ) -> Result<()> {
-    let units = BATCH_VALUES / (BATCH_UNIT * rows.n_features().max(1));
-    let step = units.max(1) * BATCH_UNIT;
+    let step = batch_rows(rows);
     for start in (0..rows.len()).step_by(step) {
         f(&rows.matrix(start..(start + step).min(rows.len()))?)?;
     }
     Ok(())
 }
+
+/// The same with rows as they are kept, and the index of the first of them.
+///
+/// # Errors
+/// As [`for_each_batch`].
+pub fn for_each_points<T: Scalar>(
+    rows: &dyn Rows<T>,
+    mut f: impl FnMut(usize, &Points<T>) -> Result<()>,
+) -> Result<()> {
+    let step = match rows.kept_values() {
+        Some(_) => SPARSE_BATCH,
+        None => batch_rows(rows),
+    };
+    for start in (0..rows.len()).step_by(step) {
+        f(start, &rows.points(start..(start + step).min(rows.len()))?)?;
+    }
+    Ok(())
+}
+
+/// Sparse rows of a batch.
+const SPARSE_BATCH: usize = 16 * BATCH_UNIT;
 
 impl<T: Scalar> std::fmt::Debug for dyn Rows<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -131,6 +192,48 @@ impl<T: Scalar> Rows<T> for Matrix<T> {
 
     fn into_matrix(self: Arc<Self>) -> Result<Matrix<T>> {
         Ok(Arc::unwrap_or_clone(self))
+    }
+}
+
+/// Sparse rows in memory.
+impl<T: Scalar> Rows<T> for Csr<T> {
+    fn len(&self) -> usize {
+        self.rows()
+    }
+
+    fn n_features(&self) -> usize {
+        self.cols()
+    }
+
+    fn read(&self, rows: Range<usize>, out: &mut [T]) -> Result<()> {
+        let out = out.chunks_exact_mut(self.cols().max(1));
+        rows.zip(out)
+            .for_each(|(row, out)| self.write_row(row, out));
+        Ok(())
+    }
+
+    fn points(&self, rows: Range<usize>) -> Result<Points<T>> {
+        Ok(self.slice(rows).into())
+    }
+
+    fn picked_points(&self, rows: &[usize]) -> Result<Points<T>> {
+        Ok(self.select_rows(rows).into())
+    }
+
+    fn kept_values(&self) -> Option<usize> {
+        Some(self.values().len())
+    }
+
+    fn into_points(self: Arc<Self>) -> Result<Points<T>> {
+        Ok(Arc::unwrap_or_clone(self).into())
+    }
+}
+
+/// Rows in memory, as those that are read when they are needed.
+pub fn as_rows<T: Scalar>(points: &Points<T>) -> &dyn Rows<T> {
+    match points {
+        Points::Dense(rows) => rows,
+        Points::Sparse(rows) => rows,
     }
 }
 
@@ -195,6 +298,12 @@ impl<T: Scalar> Picked<T> {
     }
 }
 
+impl<T: Scalar> Picked<T> {
+    fn places(&self, rows: &[usize]) -> Vec<usize> {
+        rows.iter().map(|&row| self.indices[row]).collect()
+    }
+}
+
 impl<T: Scalar> Rows<T> for Picked<T> {
     fn len(&self) -> usize {
         self.indices.len()
@@ -209,8 +318,21 @@ impl<T: Scalar> Rows<T> for Picked<T> {
     }
 
     fn pick(&self, rows: &[usize], out: &mut [T]) -> Result<()> {
-        let rows: Vec<usize> = rows.iter().map(|&row| self.indices[row]).collect();
-        self.rows.pick(&rows, out)
+        self.rows.pick(&self.places(rows), out)
+    }
+
+    fn points(&self, rows: Range<usize>) -> Result<Points<T>> {
+        self.rows.picked_points(&self.indices[rows])
+    }
+
+    fn picked_points(&self, rows: &[usize]) -> Result<Points<T>> {
+        self.rows.picked_points(&self.places(rows))
+    }
+
+    /// About as many of them as there are rows.
+    fn kept_values(&self) -> Option<usize> {
+        let all = self.rows.kept_values()? as f64;
+        Some((all * self.len() as f64 / self.rows.len().max(1) as f64) as usize)
     }
 }
 
@@ -228,5 +350,29 @@ mod tests {
         assert_eq!(picked.load().unwrap(), all.select_rows(&indices));
         let again = picked.picked(&[3, 1]).unwrap();
         assert_eq!(again, all.select_rows(&[2, 8]));
+    }
+
+    #[test]
+    fn sparse_rows_are_those_of_the_matrix() {
+        let all = Matrix::from_fn(10, 3, |i, j| ((i + j) % 3) as f64);
+        let sparse: Arc<dyn Rows<f64>> = Arc::new(Csr::from_dense(&all));
+        assert_eq!(sparse.load().unwrap(), all);
+        assert_eq!(sparse.kept_values(), Some(20));
+        let indices = [7, 8, 9, 2, 2, 0];
+        let picked = Picked::new(Arc::clone(&sparse), indices.to_vec());
+        assert_eq!(picked.load().unwrap(), all.select_rows(&indices));
+        let rows = picked.points(1..4).unwrap();
+        assert!(rows.is_sparse());
+        assert_eq!(rows.into_dense(), all.select_rows(&indices[1..4]));
+        let rows = picked.picked_points(&[5, 0]).unwrap();
+        assert_eq!(rows.into_dense(), all.select_rows(&[0, 7]));
+        let mut seen = Csr::new(3);
+        for_each_points(&*sparse, |start, points| {
+            assert_eq!(start, seen.rows());
+            seen.append(&points.range(0, points.rows()).to_sparse());
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(seen.to_dense(), all);
     }
 }

@@ -1,26 +1,28 @@
 //! One block of kernel values: matrix product, then the map, in cache.
 
-use super::{FillBlock, Kernel};
+use super::{FillBlock, Kernel, sparse};
 use crate::linalg::simd::{Arch, Job, Vector, dispatch, mul_add};
-use crate::linalg::{MatMut, MatRef, Matrix, Output, Parallel, Scalar, sum_of_squares};
+use crate::linalg::{MatMut, MatRef, Output, Parallel, Points, PointsRef, Scalar, sum_of_squares};
 
 /// Rows with what a kernel needs to know of each.
 #[derive(Debug, Clone)]
 pub struct Samples<T: Scalar> {
-    rows: Matrix<T>,
+    rows: Points<T>,
     /// ‖x‖² of each row, for kernels of the distance; else empty.
     squared_norms: Vec<T>,
 }
 
 impl<T: Scalar> Samples<T> {
     /// Prepares rows for this kernel.
-    pub fn new(rows: Matrix<T>, kernel: &Kernel) -> Self {
-        let squared_norms = if kernel.needs_norms() {
-            (0..rows.rows())
-                .map(|i| T::from_f64(sum_of_squares(rows.row(i))))
-                .collect()
-        } else {
-            Vec::new()
+    pub fn new(rows: impl Into<Points<T>>, kernel: &Kernel) -> Self {
+        let rows = rows.into();
+        let squares = |i: usize| match &rows {
+            Points::Dense(rows) => sum_of_squares(rows.row(i)),
+            Points::Sparse(rows) => sum_of_squares(rows.row(i).1),
+        };
+        let squared_norms = match kernel.needs_norms() {
+            true => (0..rows.rows()).map(|i| T::from_f64(squares(i))).collect(),
+            false => Vec::new(),
         };
         Self {
             rows,
@@ -29,12 +31,12 @@ impl<T: Scalar> Samples<T> {
     }
 
     /// The rows.
-    pub fn matrix(&self) -> &Matrix<T> {
+    pub fn points(&self) -> &Points<T> {
         &self.rows
     }
 
     /// The rows, given back.
-    pub fn into_matrix(self) -> Matrix<T> {
+    pub fn into_points(self) -> Points<T> {
         self.rows
     }
 
@@ -61,7 +63,7 @@ impl<T: Scalar> Samples<T> {
     /// A view of rows `start..end`.
     pub fn range(&self, start: usize, end: usize) -> SamplesRef<'_, T> {
         SamplesRef {
-            rows: self.rows.row_range(start, end),
+            rows: self.rows.range(start, end),
             squared_norms: self.squared_norms.get(start..end).unwrap_or(&[]),
         }
     }
@@ -82,7 +84,7 @@ impl<T: Scalar> Samples<T> {
 /// A view of [`Samples`].
 #[derive(Clone, Copy)]
 pub struct SamplesRef<'a, T> {
-    rows: MatRef<'a, T>,
+    rows: PointsRef<'a, T>,
     squared_norms: &'a [T],
 }
 
@@ -100,7 +102,7 @@ impl<'a, T: Scalar> SamplesRef<'a, T> {
     /// Rows `start..end`.
     pub fn range(&self, start: usize, end: usize) -> SamplesRef<'a, T> {
         SamplesRef {
-            rows: self.rows.row_range(start, end),
+            rows: self.rows.range(start, end),
             squared_norms: self.squared_norms.get(start..end).unwrap_or(&[]),
         }
     }
@@ -147,11 +149,25 @@ impl<T: Scalar> FillBlock<T> for Relation {
     fn fill(&self, out: MatMut<'_, T>, x: SamplesRef<'_, T>, z: SamplesRef<'_, T>) {
         assert_eq!((out.rows(), out.cols()), (x.len(), z.len()));
         assert_eq!(x.rows.cols(), z.rows.cols());
-        let (x, z) = (x.rows, z.rows);
-        match self {
-            Relation::Distances => dispatch(Distances { out, x, z }),
-            Relation::Products => {
-                T::gemm_nt(out, Output::Replace, x, z, T::ONE, Parallel::No);
+        match (x.rows, z.rows) {
+            (PointsRef::Dense(x), PointsRef::Dense(z)) => match self {
+                Relation::Distances => dispatch(Distances { out, x, z }),
+                Relation::Products => {
+                    T::gemm_nt(out, Output::Replace, x, z, T::ONE, Parallel::No);
+                }
+            },
+            (PointsRef::Sparse(x), PointsRef::Sparse(z)) => match self {
+                Relation::Distances => sparse::distances(out, x, z),
+                Relation::Products => sparse::products(out, x, z),
+            },
+            // Right, and slow: callers make the two alike where it matters.
+            (x, z) => {
+                let (x, z) = (x.to_sparse(), z.to_sparse());
+                let (x, z) = (x.range(0, x.rows()), z.range(0, z.rows()));
+                match self {
+                    Relation::Distances => sparse::distances(out, x, z),
+                    Relation::Products => sparse::products(out, x, z),
+                }
             }
         }
     }
@@ -317,6 +333,7 @@ unsafe fn distances<T: Scalar, A: Arch, const C: usize>(x: &[T], z: [&[T]; C]) -
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::linalg::{Csr, Matrix};
     use proptest::prelude::*;
 
     const KERNELS: [Kernel; 7] = [
@@ -376,8 +393,25 @@ mod tests {
         out
     }
 
+    /// Dense and sparse in all combinations.
     fn agrees<T: Scalar>(kernel: &Kernel, x: &Matrix<f64>, z: &Matrix<f64>, tolerance: f64) {
         let out = block::<T>(kernel, x, z);
+        let kinds = |rows: &Matrix<f64>| {
+            let rows = rows.cast::<T>();
+            let sparse = Points::Sparse(Csr::from_dense(&rows));
+            [rows.into(), sparse].map(|rows: Points<T>| Samples::new(rows, kernel))
+        };
+        for (i, x) in kinds(x).iter().enumerate() {
+            for (j, z) in kinds(z).iter().enumerate().filter(|(j, _)| i + j > 0) {
+                let mut other = Matrix::zeros(x.len(), z.len());
+                kernel.fill(other.view_mut(), x.view(), z.view());
+                for (a, b) in out.values().iter().zip(other.values()) {
+                    let difference = (a.to_f64() - b.to_f64()).abs();
+                    let most = tolerance * a.to_f64().abs().max(1.0);
+                    assert!(difference <= most, "{kernel:?} {i} {j}: {a} {b}");
+                }
+            }
+        }
         for i in 0..x.rows() {
             for j in 0..z.rows() {
                 let expected = value(kernel, x.row(i), z.row(j));
@@ -396,8 +430,25 @@ mod tests {
             .prop_map(move |values| Matrix::from_vec(rows, cols, values))
     }
 
+    fn sparse_example(rows: usize, cols: usize) -> impl Strategy<Value = Matrix<f64>> {
+        let value = prop_oneof![9 => Just(0.0), 1 => -1.0f64..1.0];
+        prop::collection::vec(value, rows * cols)
+            .prop_map(move |values| Matrix::from_vec(rows, cols, values))
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(24))]
+
+        #[test]
+        fn blocks_of_sparse_rows_agree_with_the_definition(
+            (x, z) in (1usize..70, 1usize..40, 1usize..90)
+                .prop_flat_map(|(n, m, d)| (sparse_example(n, d), sparse_example(m, d)))
+        ) {
+            for kernel in &KERNELS {
+                agrees::<f64>(kernel, &x, &z, 1e-12);
+                agrees::<f32>(kernel, &x, &z, 2e-4);
+            }
+        }
 
         #[test]
         fn blocks_agree_with_the_definition(

@@ -14,6 +14,7 @@
 //! kernel is not positive definite: only `exact` solves with it reliably.
 
 mod block;
+mod sparse;
 mod spec;
 
 pub use block::{Relation, Samples, SamplesRef};

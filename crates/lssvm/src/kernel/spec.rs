@@ -6,8 +6,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::Kernel;
-use crate::data::{Rows, for_each_batch};
-use crate::linalg::Scalar;
+use crate::data::{Rows, for_each_points};
+use crate::linalg::{Points, Scalar};
 use crate::{Error, Result};
 
 /// Which kernel function.
@@ -102,8 +102,9 @@ fn variance<T: Scalar>(x: &dyn Rows<T>) -> Result<f64> {
     let n = (x.len() * x.n_features()).max(1) as f64;
     let mean_of = |f: &dyn Fn(f64) -> f64| {
         let mut sum = 0.0;
-        for_each_batch(x, |batch| {
+        for_each_points(x, |_, batch| {
             batch.values().iter().for_each(|v| sum += f(v.to_f64()));
+            sum += f(0.0) * zeros(batch) as f64;
             Ok(())
         })?;
         Ok::<f64, Error>(sum / n)
@@ -112,15 +113,25 @@ fn variance<T: Scalar>(x: &dyn Rows<T>) -> Result<f64> {
     mean_of(&|v| (v - mean).powi(2))
 }
 
+/// Values that are not kept.
+fn zeros<T: Scalar>(rows: &Points<T>) -> usize {
+    rows.rows() * rows.cols() - rows.values().len()
+}
+
 /// The same, each row with its weight.
 fn weighted_variance<T: Scalar>(x: &dyn Rows<T>, weights: &[f64]) -> Result<f64> {
     let total = weights.iter().sum::<f64>() * x.n_features().max(1) as f64;
     let mean_of = |f: &dyn Fn(f64) -> f64| {
-        let (mut sum, mut weights) = (0.0, weights.iter());
-        for_each_batch(x, |batch| {
-            for (i, weight) in (0..batch.rows()).zip(&mut weights) {
-                let row: f64 = batch.row(i).iter().map(|v| f(v.to_f64())).sum();
-                sum += weight * row;
+        let mut sum = 0.0;
+        for_each_points(x, |start, batch| {
+            for (i, weight) in weights[start..start + batch.rows()].iter().enumerate() {
+                let row = match batch {
+                    Points::Dense(rows) => rows.row(i),
+                    Points::Sparse(rows) => rows.row(i).1,
+                };
+                let zeros = batch.cols() - row.len();
+                let row: f64 = row.iter().map(|v| f(v.to_f64())).sum();
+                sum += weight * (row + f(0.0) * zeros as f64);
             }
             Ok(())
         })?;

@@ -1,6 +1,7 @@
-//! Dense linear algebra under our own names.
+//! Linear algebra under our own names.
 //!
-//! Matrices are row-major: a row is a sample. Large products, symmetric rank-k
+//! Matrices are row-major: a row is a sample; rows of mostly zeros are kept sparse ([`Csr`]),
+//! and [`Points`] are either. Large products, symmetric rank-k
 //! updates and factorisations go to faer, which only this room names
 //! ([`dense`], [`factor`]); products with a few columns, where libraries are
 //! two to three times off the speed of memory, are our own ([`skinny`], and [`padded`] for
@@ -9,6 +10,7 @@
 //!
 //! Functions run on the current rayon pool and use all of its threads.
 
+mod csr;
 pub mod dense;
 pub mod eigen;
 pub mod factor;
@@ -17,14 +19,17 @@ pub mod half;
 pub mod huge;
 mod matrix;
 pub mod padded;
+mod points;
 mod scalar;
 pub mod simd;
 pub mod skinny;
 pub mod tiled;
 
+pub use csr::{Csr, CsrRef, MOST_COLUMNS};
 pub use dense::{Output, Parallel};
 pub use eigen::eigen;
 pub use factor::Cholesky;
 pub use matrix::{MatMut, MatRef, Matrix, sum_of_squares};
+pub use points::{Points, PointsRef};
 pub use scalar::{Precision, Scalar};
 pub use tiled::{INVERSE_COLUMNS, TiledCholesky};

@@ -5,7 +5,8 @@
 //! ```
 
 use super::Model;
-use crate::kernel::{FillBlock, Samples};
+use crate::data::{Dataset, ImageShape};
+use crate::kernel::FillBlock;
 use crate::linalg::{Matrix, Scalar};
 use crate::{Error, Result};
 
@@ -59,7 +60,7 @@ impl<T: Scalar> Model<T> {
             let requirement = format!("the model has {} outputs", self.n_outputs());
             return Err(Error::parameter("output", output, requirement));
         }
-        let z = Samples::new(self.pipeline().transform(x)?, self.kernel());
+        let z = self.samples(x.into())?;
         let mut omega = Matrix::zeros(1, self.n_support());
         self.kernel()
             .fill(omega.view_mut(), z.view(), self.support().view());
@@ -83,5 +84,27 @@ impl<T: Scalar> Model<T> {
             pro,
             contra,
         })
+    }
+
+    /// The support rows of these contributions as images, after preprocessing; none if they
+    /// are no images. What steps added to the pixels, such as Fourier features, is left out.
+    pub fn images_of(&self, rows: &[Contribution]) -> Option<Dataset<T>> {
+        let [channels, height, width] = self.input().image?;
+        let shape = ImageShape {
+            channels,
+            height,
+            width,
+        };
+        let support = self.support().points();
+        if support.cols() < shape.len() {
+            return None;
+        }
+        let pixels = rows
+            .iter()
+            .flat_map(|c| support.row(c.row)[..shape.len()].to_vec());
+        let pixels = Matrix::from_vec(rows.len(), shape.len(), pixels.collect());
+        let mut images = Dataset::new("support".as_ref(), pixels);
+        images.image = Some(shape);
+        Some(images)
     }
 }

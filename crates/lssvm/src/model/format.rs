@@ -1,4 +1,4 @@
-//! The model file: safetensors, format version 1.
+//! The model file: safetensors, format version 1, or 2 if the support rows are sparse.
 //!
 //! ```text
 //! 8 bytes    length of the header, a multiple of 8
@@ -10,6 +10,10 @@
 //! weights    P x K
 //! ```
 //!
+//! Sparse support rows are three tensors in the place of one: `support.columns` (U32) and
+//! `support.values` of all values that are not zero, row after row, and `support.offsets`
+//! (U64), where each row begins and the last ends.
+//!
 //! Files of regressions and of earlier versions have no `classes`. They are whole
 //! numbers in the type of the others, so that one loop writes, maps and checks all.
 //!
@@ -20,17 +24,22 @@
 //! The checksum is over the description and all tensors, in the order of their names;
 //! see [`crate::container`].
 
+use std::borrow::Cow;
+
 use safetensors::tensor::Dtype;
 use serde::{Deserialize, Serialize};
 
 use crate::container::{self, CHECKSUM, Digest};
-use crate::linalg::{Matrix, Precision, Scalar};
+use crate::linalg::{Matrix, Points, Precision, Scalar};
 
 #[cfg(target_endian = "big")]
 compile_error!("model files are mapped, and their numbers are little-endian");
 
-/// The format this version writes, and the newest it reads.
-pub(super) const FORMAT_VERSION: u32 = 1;
+/// The newest format that this version reads: it has sparse support rows.
+pub(super) const FORMAT_VERSION: u32 = 2;
+
+/// The format that earlier versions read too, of models with dense rows.
+pub(super) const DENSE_VERSION: u32 = 1;
 
 /// The key of the description in the metadata.
 pub(super) const DESCRIPTION: &str = "lssvm";
@@ -39,6 +48,9 @@ pub(super) const DESCRIPTION: &str = "lssvm";
 pub(super) const BIAS: &str = "bias";
 pub(super) const CLASSES: &str = "classes";
 pub(super) const SUPPORT: &str = "support";
+pub(super) const SUPPORT_COLUMNS: &str = "support.columns";
+pub(super) const SUPPORT_OFFSETS: &str = "support.offsets";
+pub(super) const SUPPORT_VALUES: &str = "support.values";
 pub(super) const WEIGHTS: &str = "weights";
 
 /// Values that are hashed and checked at once, while they are in the cache.
@@ -67,7 +79,55 @@ pub(super) struct Version {
 pub(super) struct Tensor<'a, T> {
     pub(super) name: &'static str,
     pub(super) shape: Vec<usize>,
-    pub(super) values: &'a [T],
+    pub(super) numbers: Numbers<'a, T>,
+}
+
+/// What a tensor holds.
+pub(super) enum Numbers<'a, T> {
+    Values(&'a [T]),
+    Columns(&'a [u32]),
+    Offsets(Cow<'a, [u64]>),
+}
+
+impl<T: Scalar> Numbers<'_, T> {
+    pub(super) fn bytes(&self) -> &[u8] {
+        match self {
+            Numbers::Values(values) => bytemuck::cast_slice(values),
+            Numbers::Columns(columns) => bytemuck::cast_slice(columns),
+            Numbers::Offsets(offsets) => bytemuck::cast_slice(offsets),
+        }
+    }
+
+    fn dtype(&self) -> Dtype {
+        match self {
+            Numbers::Values(_) => dtype::<T>(),
+            Numbers::Columns(_) => Dtype::U32,
+            Numbers::Offsets(_) => Dtype::U64,
+        }
+    }
+}
+
+/// The support rows as they are written.
+pub(super) enum Support<'a, T> {
+    Dense(&'a Matrix<T>),
+    Sparse {
+        offsets: Cow<'a, [u64]>,
+        columns: &'a [u32],
+        values: &'a [T],
+    },
+}
+
+impl<'a, T: Scalar> From<&'a Points<T>> for Support<'a, T> {
+    fn from(rows: &'a Points<T>) -> Self {
+        match rows {
+            Points::Dense(rows) => Support::Dense(rows),
+            Points::Sparse(rows) => Support::Sparse {
+                offsets: rows.offsets().iter().map(|&end| end as u64).collect(),
+                columns: rows.columns(),
+                values: rows.values(),
+            },
+        }
+    }
 }
 
 /// The tensors of a model in the order of their names, in which they lie in a
@@ -75,22 +135,42 @@ pub(super) struct Tensor<'a, T> {
 pub(super) fn tensors<'a, T: Scalar>(
     bias: &'a [T],
     classes: Option<&'a [T]>,
-    support: &'a Matrix<T>,
+    support: Support<'a, T>,
     weights: &'a Matrix<T>,
 ) -> Vec<Tensor<'a, T>> {
     let matrix = |name, matrix: &'a Matrix<T>| Tensor {
         name,
         shape: vec![matrix.rows(), matrix.cols()],
-        values: matrix.values(),
+        numbers: Numbers::Values(matrix.values()),
     };
     let vector = |name, values: &'a [T]| Tensor {
         name,
         shape: vec![values.len()],
-        values,
+        numbers: Numbers::Values(values),
     };
     let mut tensors = vec![vector(BIAS, bias)];
     tensors.extend(classes.map(|classes| vector(CLASSES, classes)));
-    tensors.extend([matrix(SUPPORT, support), matrix(WEIGHTS, weights)]);
+    match support {
+        Support::Dense(rows) => tensors.push(matrix(SUPPORT, rows)),
+        Support::Sparse {
+            offsets,
+            columns,
+            values,
+        } => tensors.extend([
+            Tensor {
+                name: SUPPORT_COLUMNS,
+                shape: vec![columns.len()],
+                numbers: Numbers::Columns(columns),
+            },
+            Tensor {
+                name: SUPPORT_OFFSETS,
+                shape: vec![offsets.len()],
+                numbers: Numbers::Offsets(offsets),
+            },
+            vector(SUPPORT_VALUES, values),
+        ]),
+    }
+    tensors.push(matrix(WEIGHTS, weights));
     tensors
 }
 
@@ -110,8 +190,9 @@ pub(super) fn header<T: Scalar>(
 ) -> serde_json::Result<Vec<u8>> {
     let metadata = [(DESCRIPTION, description), (CHECKSUM, checksum)];
     let tensors = tensors.iter().map(|tensor| {
-        let size = size_of_val(tensor.values);
-        (tensor.name, dtype::<T>(), tensor.shape.clone(), size)
+        let size = tensor.numbers.bytes().len();
+        let dtype = tensor.numbers.dtype();
+        (tensor.name, dtype, tensor.shape.clone(), size)
     });
     container::header(&metadata, tensors)
 }
@@ -121,9 +202,14 @@ pub(super) fn digest<T: Scalar>(description: &str, tensors: &[Tensor<'_, T>]) ->
     let mut digest = Digest::new(description);
     let mut finite = true;
     for tensor in tensors {
-        let size = size_of_val(tensor.values);
-        digest.tensor(tensor.name, dtype::<T>(), &tensor.shape, size);
-        for chunk in tensor.values.chunks(CHUNK) {
+        let bytes = tensor.numbers.bytes();
+        let dtype = tensor.numbers.dtype();
+        digest.tensor(tensor.name, dtype, &tensor.shape, bytes.len());
+        let Numbers::Values(values) = tensor.numbers else {
+            digest.bytes(bytes);
+            continue;
+        };
+        for chunk in values.chunks(CHUNK) {
             digest.bytes(bytemuck::cast_slice(chunk));
             finite &= all_finite(chunk);
         }

@@ -11,18 +11,18 @@ use std::sync::Arc;
 
 use memmap2::{Mmap, MmapMut};
 use safetensors::SafeTensors;
-use safetensors::tensor::{Dtype, Metadata, SafeTensorError};
+use safetensors::tensor::{Dtype, Metadata, SafeTensorError, TensorInfo};
 
 use super::format::{
-    BIAS, CLASSES, DESCRIPTION, FORMAT_VERSION, SUPPORT, Stored, Version, WEIGHTS, digest, dtype,
-    tensors,
+    BIAS, CLASSES, DESCRIPTION, FORMAT_VERSION, SUPPORT, SUPPORT_COLUMNS, SUPPORT_OFFSETS,
+    SUPPORT_VALUES, Stored, Support, Version, WEIGHTS, digest, dtype, tensors,
 };
 use super::save::MEMORY;
 use super::{AnyModel, Description, Model, ModelParts};
 use crate::container::{self, CHECKSUM, LENGTH_BYTES};
 use crate::error::Place;
 use crate::kernel::Samples;
-use crate::linalg::{Matrix, Scalar};
+use crate::linalg::{Csr, Matrix, Points, Scalar};
 use crate::{Error, Result};
 
 /// What to do about a file that was a model once.
@@ -73,7 +73,8 @@ fn read(path: &Path, map: Arc<Mmap>) -> Result<AnyModel> {
         checksum: text(CHECKSUM).unwrap_or_default(),
     };
     // A tensor of another type, or none, is found by either.
-    match metadata.info(SUPPORT).map(|support| support.dtype) {
+    let support = metadata.info(SUPPORT).or(metadata.info(SUPPORT_VALUES));
+    match support.map(|support| support.dtype) {
         Some(Dtype::F64) => file.model().map(AnyModel::F64),
         _ => file.model().map(AnyModel::F32),
     }
@@ -157,14 +158,17 @@ struct ModelFile<'a> {
 impl ModelFile<'_> {
     fn model<T: Scalar>(&self) -> Result<Model<T>> {
         let bias = self.tensor::<T>(BIAS, 1)?.into_values();
-        let support = self.tensor(SUPPORT, 2)?;
+        let support = match self.metadata.info(SUPPORT_VALUES) {
+            Some(_) => self.sparse()?,
+            None => Loaded::Dense(self.tensor(SUPPORT, 2)?),
+        };
         let weights = self.tensor(WEIGHTS, 2)?;
         let classes = match self.metadata.info(CLASSES) {
             Some(_) => Some(self.tensor::<T>(CLASSES, 1)?),
             None => None,
         };
         let numbers = classes.as_ref().map(Matrix::values);
-        let tensors = tensors(&bias, numbers, &support, &weights);
+        let tensors = tensors(&bias, numbers, support.written(), &weights);
         let (checksum, finite) = digest(self.description, &tensors);
         if checksum != self.checksum {
             return Err(self.refuse(format!(
@@ -188,6 +192,10 @@ impl ModelFile<'_> {
                 "has numbers of another precision than its description says: train it again",
             ));
         }
+        let width = stored.description.pipeline.n_features_out();
+        let Some(support) = support.into_points(width) else {
+            return Err(self.refuse("has sparse rows that do not fit together: train it again"));
+        };
         let parts = ModelParts {
             support: Samples::new(support, &stored.description.kernel),
             weights,
@@ -202,17 +210,39 @@ impl ModelFile<'_> {
         })
     }
 
-    /// A tensor as rows; of one dimension it is one row.
-    fn tensor<T: Scalar>(&self, name: &str, dimensions: usize) -> Result<Matrix<T>> {
+    /// Sparse support rows, which are copied.
+    fn sparse<T: Scalar>(&self) -> Result<Loaded<T>> {
+        Ok(Loaded::Sparse {
+            offsets: self.copied(SUPPORT_OFFSETS, Dtype::U64)?,
+            columns: self.copied(SUPPORT_COLUMNS, Dtype::U32)?,
+            values: self.copied(SUPPORT_VALUES, dtype::<T>())?,
+        })
+    }
+
+    /// A tensor of one dimension, copied.
+    fn copied<N: bytemuck::AnyBitPattern>(&self, name: &str, dtype: Dtype) -> Result<Vec<N>> {
+        let (start, end) = self.info(name, dtype, 1)?.data_offsets;
+        let bytes = &self.map[self.start + start..self.start + end];
+        let numbers = bytes.chunks_exact(size_of::<N>());
+        Ok(numbers.map(bytemuck::pod_read_unaligned).collect())
+    }
+
+    fn info(&self, name: &str, dtype: Dtype, dimensions: usize) -> Result<&TensorInfo> {
         let Some(info) = self.metadata.info(name) else {
             return Err(self.refuse(format!("lacks the tensor '{name}': {COPY_AGAIN}")));
         };
-        if info.dtype != dtype::<T>() || info.shape.len() != dimensions {
+        if info.dtype != dtype || info.shape.len() != dimensions {
             return Err(self.refuse(format!(
                 "has a tensor '{name}' of {} {:?}, which is not what it should be: {COPY_AGAIN}",
                 info.dtype, info.shape
             )));
         }
+        Ok(info)
+    }
+
+    /// A tensor as rows; of one dimension it is one row.
+    fn tensor<T: Scalar>(&self, name: &str, dimensions: usize) -> Result<Matrix<T>> {
+        let info = self.info(name, dtype::<T>(), dimensions)?;
         let (rows, cols) = match info.shape[..] {
             [rows, cols] => (rows, cols),
             _ => (1, info.shape.iter().product()),
@@ -232,6 +262,49 @@ impl ModelFile<'_> {
 
     fn refuse(&self, problem: impl ToString) -> Error {
         Error::file(self.path, Place::Whole, problem.to_string())
+    }
+}
+
+/// Support rows as they are in a file.
+enum Loaded<T: Scalar> {
+    Dense(Matrix<T>),
+    Sparse {
+        offsets: Vec<u64>,
+        columns: Vec<u32>,
+        values: Vec<T>,
+    },
+}
+
+impl<T: Scalar> Loaded<T> {
+    fn written(&self) -> Support<'_, T> {
+        match self {
+            Loaded::Dense(rows) => Support::Dense(rows),
+            Loaded::Sparse {
+                offsets,
+                columns,
+                values,
+            } => Support::Sparse {
+                offsets: offsets.into(),
+                columns,
+                values,
+            },
+        }
+    }
+
+    /// None if sparse rows are none of `width` columns.
+    fn into_points(self, width: usize) -> Option<Points<T>> {
+        match self {
+            Loaded::Dense(rows) => Some(rows.into()),
+            Loaded::Sparse {
+                offsets,
+                columns,
+                values,
+            } => {
+                let offsets = offsets.into_iter().map(usize::try_from);
+                let offsets = offsets.collect::<Result<_, _>>().ok()?;
+                Some(Csr::from_parts(width, offsets, columns, values)?.into())
+            }
+        }
     }
 }
 

@@ -77,7 +77,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::kernel::{Kernel, Samples};
-use crate::linalg::{Matrix, Precision, Scalar};
+use crate::linalg::{Matrix, Points, Precision, Scalar};
 use crate::preprocess::Pipeline;
 use crate::{Error, Result};
 
@@ -118,12 +118,15 @@ impl<T: Scalar> Model<T> {
     /// one of the numbers is not finite.
     pub fn new(parts: ModelParts<T>) -> Result<Self> {
         let mut model = Self::assemble(parts)?;
-        need_finite("support", model.support.matrix().values())?;
+        need_finite("support", model.support.points().values())?;
         need_finite("weights", model.weights.values())?;
         need_finite("bias", &model.bias)?;
         let kept = used_rows(&model.weights);
         if kept.len() < model.weights.rows() {
-            let support = keep_rows(model.support.into_matrix(), &kept);
+            let support = match model.support.into_points() {
+                Points::Dense(rows) => keep_rows(rows, &kept).into(),
+                Points::Sparse(rows) => Points::Sparse(rows.select_rows(&kept)),
+            };
             model.support = Samples::new(support, &model.description.kernel);
             model.weights = keep_rows(model.weights, &kept);
             model.classes = model
@@ -166,7 +169,7 @@ impl<T: Scalar> Model<T> {
                     .into(),
             ));
         }
-        description.check(support.matrix().cols(), n_outputs)?;
+        description.check(support.points().cols(), n_outputs)?;
         if let Some(classes) = &classes {
             check_classes(classes, n_support, &description.outputs)?;
         }
@@ -214,10 +217,9 @@ impl<T: Scalar> Model<T> {
 
     /// Bytes of its tensors, in memory and in a file.
     pub fn size_bytes(&self) -> u64 {
-        let matrices = [Some(self.support.matrix()), Some(&self.weights)];
-        let matrices = matrices.into_iter().chain([self.classes.as_ref()]);
-        let values: usize = matrices.flatten().map(|m| m.values().len()).sum();
-        ((values + self.n_outputs()) * size_of::<T>()) as u64
+        let classes = self.classes.as_ref().map_or(0, |row| row.cols());
+        let values = self.weights.values().len() + classes + self.n_outputs();
+        self.support.points().bytes() + (values * size_of::<T>()) as u64
     }
 
     /// The support rows, preprocessed.

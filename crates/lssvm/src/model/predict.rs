@@ -6,7 +6,7 @@ use super::format::all_finite;
 use super::{Model, Outputs};
 use crate::data::Rows;
 use crate::kernel::{Samples, SamplesRef};
-use crate::linalg::{MatMut, Matrix, Scalar};
+use crate::linalg::{MatMut, Matrix, Points, Scalar};
 use crate::system::add_scores;
 use crate::{Error, Result};
 
@@ -39,10 +39,18 @@ impl<T: Scalar> Model<T> {
     pub fn scores_of_rows(&self, x: &dyn Rows<T>, rows: Range<usize>) -> Result<Matrix<T>> {
         self.check_features(x.n_features())?;
         let mut scores = self.bias_of_each(rows.len());
-        let raw = x.matrix(rows.clone())?;
-        let z = Samples::new(self.pipeline().transform(raw)?, self.kernel());
+        let z = self.samples(x.points(rows.clone())?)?;
         self.add_to(scores.view_mut(), z.view(), rows.start)?;
         Ok(scores)
+    }
+
+    /// Raw rows as the kernel sees them, dense or sparse as the support rows are.
+    pub(super) fn samples(&self, raw: Points<T>) -> Result<Samples<T>> {
+        let rows = match self.support.points() {
+            Points::Dense(_) => self.pipeline().transform(raw.into_dense())?.into(),
+            support => self.pipeline().transform_points(raw)?.like(support),
+        };
+        Ok(Samples::new(rows, self.kernel()))
     }
 
     fn check_features(&self, found: usize) -> Result<()> {
@@ -73,7 +81,7 @@ impl<T: Scalar> Model<T> {
         let (n, cols, k) = (x.rows(), x.cols(), self.n_outputs());
         let mut scores = self.bias_of_each(n);
         if n <= batch_rows {
-            let z = Samples::new(self.pipeline().transform(x)?, self.kernel());
+            let z = self.samples(x.into())?;
             self.add_to(scores.view_mut(), z.view(), 0)?;
             return Ok(scores);
         }
@@ -82,7 +90,7 @@ impl<T: Scalar> Model<T> {
         for (b, (batch, part)) in batches.zip(parts).enumerate() {
             let rows = batch.len() / cols;
             let batch = Matrix::from_vec(rows, cols, batch.to_vec());
-            let z = Samples::new(self.pipeline().transform(batch)?, self.kernel());
+            let z = self.samples(batch.into())?;
             self.add_to(MatMut::new(rows, k, part), z.view(), b * batch_rows)?;
         }
         Ok(scores)
@@ -96,12 +104,12 @@ impl<T: Scalar> Model<T> {
     /// number type.
     pub fn scores_of_preprocessed(&self, x: &Samples<T>) -> Result<Matrix<T>> {
         let wanted = self.pipeline().n_features_out();
-        if x.matrix().cols() != wanted || !x.fits(self.kernel()) {
+        if x.points().cols() != wanted || !x.fits(self.kernel()) {
             return Err(Error::Data(format!(
                 "the model wants rows of {wanted} features after preprocessing, prepared for its \
                  kernel, and these have {}: transform them with the pipeline of the model, and \
                  make Samples with its kernel",
-                x.matrix().cols()
+                x.points().cols()
             )));
         }
         let mut scores = self.bias_of_each(x.len());

@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use super::Model;
-use super::format::{FORMAT_VERSION, Stored, Tensor, digest, header, tensors};
+use super::format::{DENSE_VERSION, FORMAT_VERSION, Stored, Tensor, digest, header, tensors};
 use crate::container::{LENGTH_BYTES, LONGEST_HEADER};
 use crate::error::{Bytes, Place};
 use crate::files::{Target, Temporary};
-use crate::linalg::{Matrix, Scalar};
+use crate::linalg::{Matrix, Points, Scalar};
 use crate::{Error, Result};
 
 pub(super) fn save<T: Scalar>(model: &Model<T>, path: &Path) -> Result<()> {
@@ -16,7 +16,7 @@ pub(super) fn save<T: Scalar>(model: &Model<T>, path: &Path) -> Result<()> {
     let mut temporary = Temporary::beside(&target)?;
     temporary.write(&header)?;
     for tensor in &tensors {
-        temporary.write(bytemuck::cast_slice(tensor.values))?;
+        temporary.write(tensor.numbers.bytes())?;
     }
     temporary.become_file(&target)
 }
@@ -26,7 +26,7 @@ pub(super) fn to_bytes<T: Scalar>(model: &Model<T>) -> Result<Vec<u8>> {
     let (mut bytes, tensors) = parts(model, Path::new(MEMORY))?;
     bytes.reserve_exact(model.size_bytes() as usize);
     for tensor in &tensors {
-        bytes.extend_from_slice(bytemuck::cast_slice(tensor.values));
+        bytes.extend_from_slice(tensor.numbers.bytes());
     }
     Ok(bytes)
 }
@@ -39,7 +39,7 @@ fn parts<'a, T: Scalar>(model: &'a Model<T>, path: &Path) -> Result<(Vec<u8>, Ve
     let tensors = tensors(
         &model.bias,
         model.classes.as_ref().map(Matrix::values),
-        model.support.matrix(),
+        model.support.points().into(),
         &model.weights,
     );
     let unsuitable = |error: serde_json::Error| {
@@ -47,7 +47,10 @@ fn parts<'a, T: Scalar>(model: &'a Model<T>, path: &Path) -> Result<(Vec<u8>, Ve
         Error::file(path, Place::Whole, problem)
     };
     let stored = Stored {
-        format_version: FORMAT_VERSION,
+        format_version: match model.support.points() {
+            Points::Dense(_) => DENSE_VERSION,
+            Points::Sparse(_) => FORMAT_VERSION,
+        },
         lssvm_version: env!("CARGO_PKG_VERSION").into(),
         precision: T::PRECISION,
         description: &model.description,

@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use crate::data::{Rows, for_each_batch};
-use crate::linalg::{Matrix, Scalar};
+use crate::linalg::{Csr, Matrix, Scalar};
 use crate::{Error, Result};
 
 /// Rows whose sums are formed by one thread and then added in order, so that
@@ -59,6 +59,15 @@ fn parts<T: Scalar>(
             part
         })
         .collect()
+}
+
+/// Each value of sparse rows divided by the number of its column.
+pub(super) fn divide<T: Scalar>(x: &mut Csr<T>, by: &[f64]) {
+    x.change(|columns, values| {
+        for (v, &column) in values.iter_mut().zip(columns) {
+            *v = T::from_f64(v.to_f64() / by[column as usize]);
+        }
+    });
 }
 
 /// Refuses data without rows, of which nothing can be learnt.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{columns, rows};
 use crate::data::Rows;
-use crate::linalg::{Matrix, Scalar};
+use crate::linalg::{Csr, Matrix, Scalar};
 use crate::{Error, Result};
 
 /// Least value and range of the columns of the training data.
@@ -54,5 +54,15 @@ impl MinMax {
                 *v = T::from_f64((v.to_f64() - min) / range);
             }
         });
+    }
+
+    /// Whether what is zero stays zero.
+    pub(super) fn keeps_zeros(&self) -> bool {
+        self.min.iter().all(|&min| min == 0.0)
+    }
+
+    /// For rows whose zeros stay zero.
+    pub(super) fn apply_sparse<T: Scalar>(&self, x: &mut Csr<T>) {
+        columns::divide(x, &self.range);
     }
 }

@@ -10,10 +10,14 @@
 //! | `window` | xᵢⱼ ← xᵢⱼ exp(−c[(i−H/2)² + (j−W/2)²]), i and j from 1 or 0 (76) | the image shape |
 //! | `fourier` | ξ = x − ⟨x⟩, φ = \|FFT ξ\|^½ − ⟨·⟩, x ← \[ξ/‖ξ‖, φ/‖φ‖\]/√2 (69)–(75) | the image shape |
 //! | `standardize` | column ← (column − its mean) / its standard deviation | means, deviations |
+//! | `max-abs` | column ← column / its greatest absolute value | the greatest |
 //! | `min-max` | column ← (column − its least) / (its greatest − its least) | least, greatest |
 //!
 //! A row without length, a column without spread, becomes zero instead of a
 //! division by zero.
+//!
+//! `unit-norm` and `max-abs` leave zeros as they are, and `min-max` does where the least
+//! values are zero: sparse rows then stay sparse. Other steps make them dense.
 //!
 //! Steps are written as text, parameters after colons, and applied from left
 //! to right: `window:c=0.004,fourier:transform=2d`. That text is a
@@ -37,6 +41,7 @@
 mod center;
 mod columns;
 mod fourier;
+mod max_abs;
 mod min_max;
 mod pipeline;
 mod rows;

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::fourier::Fourier;
+use super::max_abs::MaxAbs;
 use super::min_max::MinMax;
 use super::standardize::Standardize;
 use super::window::Window;
 use super::{PipelineSpec, StepSpec, center, check_image, unit_norm};
 use crate::data::Rows;
-use crate::linalg::{Matrix, Scalar};
+use crate::linalg::{Csr, Matrix, Points, Scalar};
 use crate::{Error, Result};
 
 /// Steps that have learnt what they need from training data.
@@ -91,6 +92,30 @@ impl PipelineSpec {
         Ok((pipeline, x))
     }
 
+    /// As [`PipelineSpec::fit`], for rows that may be sparse, and stay so if every step
+    /// leaves zeros as they are.
+    ///
+    /// # Errors
+    /// As [`PipelineSpec::fit`].
+    pub fn fit_points<T: Scalar>(
+        &self,
+        x: Points<T>,
+        image: Option<[usize; 3]>,
+    ) -> Result<(Pipeline, Points<T>)> {
+        match x {
+            Points::Dense(x) => {
+                let (pipeline, x) = self.fit(x, image)?;
+                Ok((pipeline, x.into()))
+            }
+            Points::Sparse(x) => {
+                let x: Arc<dyn Rows<T>> = Arc::new(x);
+                let pipeline = self.fit_rows(&x, image)?;
+                let x = pipeline.transform_points(x.into_points()?)?;
+                Ok((pipeline, x))
+            }
+        }
+    }
+
     /// As [`PipelineSpec::fit`], for rows that are read once or twice for each step that
     /// learns from them; the same numbers are learnt, to the last bit.
     ///
@@ -135,6 +160,27 @@ impl Pipeline {
             x = step.apply(x)?;
         }
         Ok(x)
+    }
+
+    /// The same for rows that may be sparse. They stay so if every step leaves zeros as they
+    /// are ([`Pipeline::keeps_zeros`]).
+    ///
+    /// # Errors
+    /// As [`Pipeline::transform`].
+    pub fn transform_points<T: Scalar>(&self, x: Points<T>) -> Result<Points<T>> {
+        match x {
+            Points::Sparse(mut x) if self.keeps_zeros() => {
+                self.need_features(x.cols())?;
+                self.steps.iter().for_each(|step| step.apply_sparse(&mut x));
+                Ok(x.into())
+            }
+            x => Ok(self.transform(x.into_dense())?.into()),
+        }
+    }
+
+    /// Whether every step leaves zeros as they are.
+    pub fn keeps_zeros(&self) -> bool {
+        self.steps.iter().all(Step::keeps_zeros)
     }
 
     fn need_features(&self, found: usize) -> Result<()> {
@@ -208,6 +254,20 @@ impl<T: Scalar> Rows<T> for Preprocessed<T> {
     fn matrix(&self, rows: Range<usize>) -> Result<Matrix<T>> {
         self.pipeline.transform(self.rows.matrix(rows)?)
     }
+
+    fn points(&self, rows: Range<usize>) -> Result<Points<T>> {
+        self.pipeline.transform_points(self.rows.points(rows)?)
+    }
+
+    fn picked_points(&self, rows: &[usize]) -> Result<Points<T>> {
+        let rows = self.rows.picked_points(rows)?;
+        self.pipeline.transform_points(rows)
+    }
+
+    fn kept_values(&self) -> Option<usize> {
+        let kept = self.rows.kept_values();
+        kept.filter(|_| self.pipeline.keeps_zeros())
+    }
 }
 
 /// A fitted step.
@@ -219,6 +279,7 @@ enum Step {
     Window(Window),
     Fourier(Fourier),
     Standardize(Standardize),
+    MaxAbs(MaxAbs),
     MinMax(MinMax),
 }
 
@@ -231,6 +292,7 @@ impl Step {
             StepSpec::Window(spec) => Step::Window(Window::fit(spec, image)?),
             StepSpec::Fourier(spec) => Step::Fourier(Fourier::fit(spec, image)?),
             StepSpec::Standardize => Step::Standardize(Standardize::fit(x)?),
+            StepSpec::MaxAbs => Step::MaxAbs(MaxAbs::fit(x)?),
             StepSpec::MinMax => Step::MinMax(MinMax::fit(x)?),
         })
     }
@@ -242,9 +304,31 @@ impl Step {
             Step::Window(step) => step.apply(&mut x),
             Step::Fourier(step) => return step.apply(&x),
             Step::Standardize(step) => step.apply(&mut x),
+            Step::MaxAbs(step) => step.apply(&mut x),
             Step::MinMax(step) => step.apply(&mut x),
         }
         Ok(x)
+    }
+
+    /// Whether what is zero stays zero.
+    fn keeps_zeros(&self) -> bool {
+        match self {
+            Step::UnitNorm | Step::MaxAbs(_) => true,
+            Step::MinMax(step) => step.keeps_zeros(),
+            Step::Center | Step::Window(_) | Step::Fourier(_) | Step::Standardize(_) => false,
+        }
+    }
+
+    /// For a step that keeps zeros.
+    fn apply_sparse<T: Scalar>(&self, x: &mut Csr<T>) {
+        match self {
+            Step::UnitNorm => unit_norm::apply_sparse(x),
+            Step::MaxAbs(step) => step.apply_sparse(x),
+            Step::MinMax(step) => step.apply_sparse(x),
+            Step::Center | Step::Window(_) | Step::Fourier(_) | Step::Standardize(_) => {
+                unreachable!("rows are dense before a step that does not keep zeros")
+            }
+        }
     }
 
     /// Whether it can be applied to rows of `n_features` values, and how many
@@ -255,6 +339,7 @@ impl Step {
             Step::Window(step) => step.check(n_features)?,
             Step::Fourier(step) => return step.check(n_features),
             Step::Standardize(step) => step.check(n_features)?,
+            Step::MaxAbs(step) => step.check(n_features)?,
             Step::MinMax(step) => step.check(n_features)?,
         }
         Ok(n_features)
@@ -267,6 +352,7 @@ impl Step {
             Step::Window(step) => StepSpec::Window(step.spec),
             Step::Fourier(step) => StepSpec::Fourier(step.spec),
             Step::Standardize(_) => StepSpec::Standardize,
+            Step::MaxAbs(_) => StepSpec::MaxAbs,
             Step::MinMax(_) => StepSpec::MinMax,
         }
     }

@@ -21,6 +21,7 @@ const UNIT_NORM: &str = "unit-norm";
 const WINDOW: &str = "window";
 const FOURIER: &str = "fourier";
 const STANDARDIZE: &str = "standardize";
+const MAX_ABS: &str = "max-abs";
 const MIN_MAX: &str = "min-max";
 const STEPS: [&str; 6] = [CENTER, UNIT_NORM, WINDOW, FOURIER, STANDARDIZE, MIN_MAX];
 
@@ -52,6 +53,8 @@ pub enum StepSpec {
     Fourier(FourierSpec),
     /// Each column to mean 0 and variance 1.
     Standardize,
+    /// Each column by its greatest absolute value.
+    MaxAbs,
     /// Each column to [0, 1].
     MinMax,
 }
@@ -64,6 +67,20 @@ impl StepSpec {
             StepSpec::Fourier(spec) => spec.check(),
             _ => Ok(()),
         }
+    }
+}
+
+impl PipelineSpec {
+    /// Whether every step may leave zeros as they are; `min-max` does or does not, depending
+    /// on the data.
+    pub fn may_keep_zeros(&self) -> bool {
+        let keeps = |step: &StepSpec| {
+            matches!(
+                step,
+                StepSpec::UnitNorm | StepSpec::MaxAbs | StepSpec::MinMax
+            )
+        };
+        self.0.iter().all(keeps)
     }
 }
 
@@ -106,6 +123,7 @@ impl FromStr for StepSpec {
             CENTER => StepSpec::Center,
             UNIT_NORM => StepSpec::UnitNorm,
             STANDARDIZE => StepSpec::Standardize,
+            MAX_ABS => StepSpec::MaxAbs,
             MIN_MAX => StepSpec::MinMax,
             WINDOW => StepSpec::Window(WindowSpec {
                 c: parameters.number("c")?,
@@ -145,6 +163,7 @@ impl fmt::Display for StepSpec {
             StepSpec::Center => f.write_str(CENTER),
             StepSpec::UnitNorm => f.write_str(UNIT_NORM),
             StepSpec::Standardize => f.write_str(STANDARDIZE),
+            StepSpec::MaxAbs => f.write_str(MAX_ABS),
             StepSpec::MinMax => f.write_str(MIN_MAX),
             StepSpec::Window(spec) => {
                 f.write_str(WINDOW)?;

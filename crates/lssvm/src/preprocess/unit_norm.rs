@@ -4,9 +4,14 @@
 //! contrast out of an image.
 
 use super::rows;
-use crate::linalg::{Matrix, Scalar};
+use crate::linalg::{Csr, Matrix, Scalar};
 
 /// Divides each row by its length; a zero row stays zero.
 pub(super) fn apply<T: Scalar>(x: &mut Matrix<T>) {
     rows::for_each(x, rows::to_unit_norm);
+}
+
+/// The same for sparse rows.
+pub(super) fn apply_sparse<T: Scalar>(x: &mut Csr<T>) {
+    x.change(|_, values| rows::to_unit_norm(values));
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::{Solver, State, Update};
 use crate::Result;
 use crate::kernel::Samples;
-use crate::linalg::{Matrix, Scalar};
+use crate::linalg::{Matrix, Points, Scalar};
 use crate::system::{Bordered, Cross, System, add_scores};
 
 /// What the rows should score.
@@ -57,7 +57,8 @@ pub struct Followed<T: Scalar> {
 
 impl<T: Scalar> Followed<T> {
     /// `rows`: preprocessed; `stored`: keep Ω(rows, training rows) in memory.
-    pub fn new(system: &System<T>, rows: Matrix<T>, truth: Truth, stored: bool) -> Self {
+    pub fn new(system: &System<T>, rows: impl Into<Points<T>>, truth: Truth, stored: bool) -> Self {
+        let rows = rows.into().like(system.samples().points());
         let queries = Samples::new(rows, system.kernel());
         let scores = Matrix::zeros(queries.len(), system.outputs());
         let cross = match stored {

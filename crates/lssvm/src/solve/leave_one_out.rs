@@ -83,7 +83,7 @@ pub(super) mod tests {
     /// The score of row `left` by a model of all others.
     fn refitted(system: &System<f64>, weights: &[f64], left: usize, c: f64) -> Vec<f64> {
         let others: Vec<usize> = (0..system.n()).filter(|&i| i != left).collect();
-        let x = system.samples().matrix();
+        let x = system.samples().points();
         let kernel = *system.kernel();
         let without = System::new(
             x.select_rows(&others),
@@ -132,7 +132,7 @@ pub(super) mod tests {
                     targets.get(i, k) + if i == n { 0.3 } else { 0.0 }
                 });
                 weights.push(2.0);
-                let x = plain.samples().matrix().select_rows(&rows);
+                let x = plain.samples().points().select_rows(&rows);
                 let system = System::new(x, targets, kernel, c).unwrap();
                 let system = system.with_weights(&weights).unwrap();
                 let found = solved(&system, true).leave_one_out.unwrap();

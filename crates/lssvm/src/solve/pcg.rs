@@ -69,7 +69,7 @@ impl<T: Scalar> Pcg<T> {
     /// `rank` of the preconditioner (none: chosen from the size), the seed of its rows,
     /// and the relative residual that is aimed at.
     pub fn new(system: &System<T>, rank: Option<usize>, seed: u64, tolerance: f64) -> Self {
-        let features = system.samples().matrix().cols();
+        let features = system.samples().points().width();
         let rank = rank.unwrap_or_else(|| rank_for(system.n(), features));
         let reached = Reached::nowhere(system);
         let right = reached.right_hand_sides(system);

@@ -334,7 +334,7 @@ fn the_followed_error_is_that_of_the_weights() {
     let system = problem::<f64>(150, 5, 3, KERNELS[2], 10.0);
     let rows = problem::<f64>(40, 5, 3, KERNELS[2], 10.0)
         .into_samples()
-        .into_matrix();
+        .into_points();
     let truth: Vec<u32> = (0..40).map(|i| i % 3).collect();
     for method in of_the_system() {
         for (averages, stored) in [(1, true), (1, false), (2, false)] {

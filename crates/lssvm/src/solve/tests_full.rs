@@ -179,7 +179,7 @@ fn a_row_of_weight_two_is_two_equal_rows() {
     let plain = problem::<f64>(50, 3, 2, kernel, 2.0);
     let twice: Vec<usize> = (0..50).chain(0..10).collect();
     let repeated = System::new(
-        plain.samples().matrix().select_rows(&twice),
+        plain.samples().points().select_rows(&twice),
         plain.targets().select_rows(&twice),
         kernel,
         2.0,

@@ -79,7 +79,7 @@ struct Case<'a, T: Scalar> {
 
 impl<T: Scalar> Case<'_, T> {
     fn rows(&self, shift: f64) -> Option<Followed<T>> {
-        let width = self.system.samples().matrix().cols();
+        let width = self.system.samples().points().cols();
         let x = Matrix::from_fn(ROWS, width, |i, j| {
             T::from_f64(((i * 13 + j * 7) as f64 + shift).sin())
         });

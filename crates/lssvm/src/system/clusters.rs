@@ -8,7 +8,7 @@
 use rayon::prelude::*;
 
 use super::TILE;
-use crate::linalg::{Matrix, Scalar};
+use crate::linalg::{Points, Scalar};
 use crate::random;
 
 /// Rows of a part that its direction is found from.
@@ -18,7 +18,7 @@ const SAMPLE: usize = 500;
 const ROUNDS: usize = 4;
 
 /// A permutation of the rows of `x`: row i of the new order is row `order[i]` of `x`.
-pub fn in_clusters<T: Scalar>(x: &Matrix<T>, seed: u64) -> Vec<usize> {
+pub fn in_clusters<T: Scalar>(x: &Points<T>, seed: u64) -> Vec<usize> {
     let mut order: Vec<usize> = (0..x.rows()).collect();
     // The first rows of a part are then a random sample of it.
     random::shuffle(&mut random::rng(seed), &mut order);
@@ -26,14 +26,14 @@ pub fn in_clusters<T: Scalar>(x: &Matrix<T>, seed: u64) -> Vec<usize> {
     order
 }
 
-fn split<T: Scalar>(x: &Matrix<T>, rows: &mut [usize]) {
+fn split<T: Scalar>(x: &Points<T>, rows: &mut [usize]) {
     if rows.len() <= TILE {
         return;
     }
     let direction = widest_direction(x, &rows[..SAMPLE.min(rows.len())]);
     let mut keyed: Vec<(f64, usize)> = rows
         .par_iter()
-        .map(|&row| (dot(x.row(row), &direction), row))
+        .map(|&row| (dot(x, row, &direction), row))
         .collect();
     // Whole tiles to the left; of equal rows the order stays random.
     let left = rows.len().div_ceil(TILE) / 2 * TILE;
@@ -46,32 +46,35 @@ fn split<T: Scalar>(x: &Matrix<T>, rows: &mut [usize]) {
 }
 
 /// About the first principal direction of these rows; zero if they are all equal.
-fn widest_direction<T: Scalar>(x: &Matrix<T>, rows: &[usize]) -> Vec<f64> {
+fn widest_direction<T: Scalar>(x: &Points<T>, rows: &[usize]) -> Vec<f64> {
     let m = x.cols();
     let mut mean = vec![0.0; m];
     for &row in rows {
-        add(&mut mean, x.row(row), 1.0 / rows.len() as f64);
+        add(&mut mean, x, row, 1.0 / rows.len() as f64);
     }
     let middle = mean.iter().map(|v| v * v).sum::<f64>();
     // Begins at the row that is farthest from the mean.
     let distance = |row: usize| {
-        let row = x.row(row);
-        let square: f64 = row.iter().map(|v| v.to_f64().powi(2)).sum();
-        square - 2.0 * dot(row, &mean) + middle
+        let values = match x {
+            Points::Dense(x) => x.row(row),
+            Points::Sparse(x) => x.row(row).1,
+        };
+        let square: f64 = values.iter().map(|v| v.to_f64().powi(2)).sum();
+        square - 2.0 * dot(x, row, &mean) + middle
     };
     let farthest = rows.iter().map(|&row| (distance(row), row));
     let farthest = farthest.max_by(|a, b| a.0.total_cmp(&b.0));
     let mut direction: Vec<f64> = mean.iter().map(|v| -v).collect();
     if let Some((_, row)) = farthest {
-        add(&mut direction, x.row(row), 1.0);
+        add(&mut direction, x, row, 1.0);
     }
     for _ in 0..ROUNDS {
         let offset: f64 = mean.iter().zip(&direction).map(|(a, b)| a * b).sum();
         let mut next = vec![0.0; m];
         for &row in rows {
             // The mean need not be taken off twice: these factors sum to zero.
-            let factor = dot(x.row(row), &direction) - offset;
-            add(&mut next, x.row(row), factor);
+            let factor = dot(x, row, &direction) - offset;
+            add(&mut next, x, row, factor);
         }
         let norm = next.iter().map(|v| v * v).sum::<f64>().sqrt();
         if norm == 0.0 || !norm.is_finite() {
@@ -83,20 +86,43 @@ fn widest_direction<T: Scalar>(x: &Matrix<T>, rows: &[usize]) -> Vec<f64> {
     direction
 }
 
-fn dot<T: Scalar>(row: &[T], direction: &[f64]) -> f64 {
-    row.iter().zip(direction).map(|(a, b)| a.to_f64() * b).sum()
+fn dot<T: Scalar>(x: &Points<T>, row: usize, direction: &[f64]) -> f64 {
+    match x {
+        Points::Dense(x) => {
+            let pairs = x.row(row).iter().zip(direction);
+            pairs.map(|(a, b)| a.to_f64() * b).sum()
+        }
+        Points::Sparse(x) => {
+            let (columns, values) = x.row(row);
+            let pairs = columns.iter().zip(values);
+            pairs
+                .map(|(&c, v)| v.to_f64() * direction[c as usize])
+                .sum()
+        }
+    }
 }
 
 /// `sum += factor · row`
-fn add<T: Scalar>(sum: &mut [f64], row: &[T], factor: f64) {
-    for (sum, v) in sum.iter_mut().zip(row) {
-        *sum += factor * v.to_f64();
+fn add<T: Scalar>(sum: &mut [f64], x: &Points<T>, row: usize, factor: f64) {
+    match x {
+        Points::Dense(x) => {
+            for (sum, v) in sum.iter_mut().zip(x.row(row)) {
+                *sum += factor * v.to_f64();
+            }
+        }
+        Points::Sparse(x) => {
+            let (columns, values) = x.row(row);
+            for (&column, v) in columns.iter().zip(values) {
+                sum[column as usize] += factor * v.to_f64();
+            }
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::linalg::{Csr, Matrix};
 
     #[test]
     fn tiles_hold_rows_that_resemble_each_other() {
@@ -104,7 +130,10 @@ mod tests {
         let x = Matrix::from_fn(2 * TILE, 3, |i, j| {
             (i % 2) as f32 * 50.0 + ((i * 7 + j * 3) as f32).sin()
         });
+        let sparse = Points::from(Csr::from_dense(&x));
+        let x = Points::from(x);
         let order = in_clusters(&x, 1);
+        assert_eq!(order, in_clusters(&sparse, 1));
         let (left, right) = order.split_at(TILE);
         for part in [left, right] {
             assert!(part.iter().all(|row| row % 2 == part[0] % 2));
@@ -125,7 +154,7 @@ mod tests {
                 true => 1.0,
                 false => ((i * 3 + j) as f64).cos(),
             });
-            let mut order = in_clusters(&x, 3);
+            let mut order = in_clusters(&x.into(), 3);
             order.sort_unstable();
             assert!(order.into_iter().eq(0..n));
         }

@@ -38,7 +38,7 @@ use rayon::prelude::*;
 
 use crate::kernel::{FillBlock, Kernel, Samples};
 use crate::linalg::factor::mirror_lower;
-use crate::linalg::{MatMut, Matrix, Scalar, sum_of_squares};
+use crate::linalg::{MatMut, Matrix, Points, Scalar, sum_of_squares};
 use crate::{Error, Result};
 
 /// A matrix with N+1 rows, of which the first belongs to the bias.
@@ -122,11 +122,12 @@ pub(crate) fn check_c(c: f64) -> Result<()> {
 }
 
 /// Whether all values of preprocessed rows are finite.
-pub(crate) fn check_rows<T: Scalar>(x: &Matrix<T>) -> Result<()> {
+pub(crate) fn check_rows<T: Scalar>(x: &Points<T>) -> Result<()> {
     let Some(i) = x.values().iter().position(|v| !v.is_finite()) else {
         return Ok(());
     };
-    let (row, column) = (i / x.cols() + 1, i % x.cols() + 1);
+    let (row, column) = x.place(i);
+    let (row, column) = (row + 1, column + 1);
     Err(Error::Data(format!(
         "row {row}, feature {column} is not finite after preprocessing; check the data for values \
          too large for this precision"
@@ -142,7 +143,13 @@ const BAND_TILE: usize = 512;
 
 impl<T: Scalar> System<T> {
     /// `x`: preprocessed training rows; `targets`: one row for each.
-    pub fn new(x: Matrix<T>, targets: Matrix<T>, kernel: Kernel, c: f64) -> Result<Self> {
+    pub fn new(
+        x: impl Into<Points<T>>,
+        targets: Matrix<T>,
+        kernel: Kernel,
+        c: f64,
+    ) -> Result<Self> {
+        let x = x.into();
         check_c(c)?;
         if x.rows() == 0 {
             return Err(Error::Data("there are no training rows".into()));
@@ -312,7 +319,7 @@ impl<T: Scalar> System<T> {
 
     /// Floating-point operations to compute `values` values of Ω.
     pub fn kernel_flops(&self, values: f64) -> f64 {
-        values * self.kernel.flops(self.samples.matrix().cols())
+        values * self.kernel.flops(self.samples.points().width())
     }
 
     /// Ω(x, x) of the training rows.

@@ -88,7 +88,7 @@ impl<T: Scalar> Strip<T> {
         // The bias has no row; row 0 stands in for it until its ones are set.
         let rows: Vec<usize> = indices.iter().map(|&i| i.saturating_sub(1)).collect();
         let selected = system.samples.select(&rows);
-        let (most_rows, columns) = match system.samples.matrix().cols() {
+        let (most_rows, columns) = match system.samples.points().width() {
             MANY_FEATURES.. => LARGE_TILE,
             _ => SMALL_TILE,
         };

@@ -10,7 +10,7 @@ use super::prepare::{LaidOut, Prepared, Ready};
 use super::{Effective, StreamData};
 use crate::data::{Rows, Stream};
 use crate::kernel::{Kernel, Samples};
-use crate::linalg::{Matrix, Precision, Scalar};
+use crate::linalg::{Csr, Matrix, Precision, Scalar};
 use crate::preprocess::Preprocessed;
 use crate::solve::centers::{Centers, Problem, Source};
 use crate::solve::{Phases, Truth};
@@ -66,7 +66,7 @@ pub(super) fn lay_out<T: Scalar>(prepared: Prepared<T>) -> Result<LaidOut<T>> {
     } = prepared.data;
     let image = prepared.input.image;
     let (n, k) = (train.n_samples(), prepared.outputs.names().len());
-    let raw = train.n_features();
+    let (raw, raw_kept) = (train.n_features(), train.features.kept_values());
     let (pipeline, kernel) = match prepared.fixed {
         Some(Fixed { pipeline, kernel }) => (pipeline, Some(kernel)),
         None => (config.preprocess.fit_rows(&train.features, image)?, None),
@@ -80,9 +80,17 @@ pub(super) fn lay_out<T: Scalar>(prepared: Prepared<T>) -> Result<LaidOut<T>> {
         }
     };
     let count = |part: &Option<Stream<T>>| part.as_ref().map_or(0, |p| p.n_samples());
+    // As values that take the same room.
+    let width = |kept: Option<usize>, features: usize| match kept {
+        Some(kept) => (Csr::<T>::bytes(n, kept) as usize / size_of::<T>()).div_ceil(n.max(1)),
+        None => features,
+    };
     let sizes = Sizes {
         n,
-        features: [raw, pipeline.n_features_out()],
+        features: [
+            width(raw_kept, raw),
+            width(rows.kept_values(), pipeline.n_features_out()),
+        ],
         outputs: k,
         others: [count(&validation), count(&test)],
         budget: config.budget.0,
@@ -94,7 +102,7 @@ pub(super) fn lay_out<T: Scalar>(prepared: Prepared<T>) -> Result<LaidOut<T>> {
     config.centers = Some(centers);
     let layout = sizes.layout::<T>(centers, config.follow > 0)?;
     let chosen = random::sample(&mut random::rng(config.seed), n, centers);
-    let x = rows.picked(&chosen)?;
+    let x = rows.picked_points(&chosen)?;
     let targets: Matrix<T> = prepared.truth.select(&chosen).targets(k);
     let system = System::new(x, targets, kernel, config.c)?;
     let weights = prepared.weights;
@@ -102,7 +110,7 @@ pub(super) fn lay_out<T: Scalar>(prepared: Prepared<T>) -> Result<LaidOut<T>> {
         source: match layout.held {
             // Those that are read are looked at by their sums.
             true => {
-                let x = rows.load()?;
+                let x = rows.into_points()?;
                 check_rows(&x)?;
                 Source::Held(Samples::new(x, &kernel))
             }
@@ -126,11 +134,11 @@ pub(super) fn lay_out<T: Scalar>(prepared: Prepared<T>) -> Result<LaidOut<T>> {
         kernel: None,
         rank: None,
     };
-    let shape = [n, sizes.features[1], k];
+    let shape = [n, pipeline.n_features_out(), k];
     let forecast = Forecast::new(&config, shape, &memory, &kernel, system.samples());
     let solver = Centers::new(problem, config.tolerance, layout.precision)?;
     let transformed = |part: Option<Stream<T>>, truth: Option<Truth>| {
-        let part = part.map(|part| pipeline.transform(part.load()?.features));
+        let part = part.map(|part| pipeline.transform_points(part.features.into_points()?));
         Ok::<_, Error>(part.transpose()?.zip(truth))
     };
     Ok(LaidOut {
@@ -252,7 +260,7 @@ fn how_many<T: Scalar>(
     let n = sizes.n as f64;
     let by_time = match config.time {
         Some(seconds) => {
-            let trial = Samples::new(rows.matrix(0..TRIAL_ROWS.min(sizes.n))?, kernel);
+            let trial = Samples::new(rows.points(0..TRIAL_ROWS.min(sizes.n))?, kernel);
             let rates = Rates::measure(kernel, &trial, sizes.outputs);
             let a_center = n * rates.of_a_pass() / config.threads as f64;
             TIME_SHARE * seconds / (PASSES * a_center)

@@ -16,10 +16,10 @@ use serde_json::Value;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::{Config, Effective};
-use crate::data::{Rows, for_each_batch};
+use crate::data::{Rows, for_each_points};
 use crate::error::Place;
 use crate::kernel::Kernel;
-use crate::linalg::{Matrix, Scalar};
+use crate::linalg::{Matrix, Points, Scalar};
 use crate::memory::Size;
 use crate::preprocess::Pipeline;
 use crate::solve::{State, Truth, read_checkpoint, write_checkpoint};
@@ -144,7 +144,11 @@ impl Ink {
         self = self.numbers(&shape);
         let bytes = rows.len() * rows.n_features() * size_of::<T>();
         self.0.update(&(bytes as u64).to_le_bytes());
-        for_each_batch(rows, |batch| {
+        for_each_points(rows, |_, batch| {
+            if let Points::Sparse(batch) = batch {
+                self.0.update(bytemuck::cast_slice(batch.offsets()));
+                self.0.update(bytemuck::cast_slice(batch.columns()));
+            }
             self.0.update(bytemuck::cast_slice(batch.values()));
             Ok(())
         })?;

@@ -60,7 +60,7 @@ pub(super) fn choose<T: Scalar>(shape: &Shape, kernel: KernelName, budget: Size)
         tolerance: 0.0,
         loo: false,
     };
-    let bytes = |method| plan(method).bytes::<T>(n, shape.features, shape.outputs);
+    let bytes = |method| plan(method).bytes::<T>(n, shape.width(), shape.outputs);
     if kernel == KernelName::Sigmoid {
         let matrix = 2 * (n as u64).pow(2) * size_of::<T>() as u64;
         return match n <= MOST_ROWS_FOR_EXACT && room.fits(matrix) {
@@ -82,7 +82,7 @@ pub(super) fn choose<T: Scalar>(shape: &Shape, kernel: KernelName, budget: Size)
         );
     }
     let left = room.all.saturating_sub(Store::<T>::bytes(n, Format::Full));
-    let sizes = [n, shape.features, shape.outputs];
+    let sizes = [n, shape.width(), shape.outputs];
     let tight = smaller_rank::<T>(&plan(Method::Pcg), sizes, left).is_some();
     for (format, how) in [
         (Format::Full, "fits in memory"),
@@ -97,7 +97,7 @@ pub(super) fn choose<T: Scalar>(shape: &Shape, kernel: KernelName, budget: Size)
         }
     }
     let not_kept = "the kernel matrix does not fit in memory";
-    let operations = (n as f64).powi(2) * shape.features as f64;
+    let operations = (n as f64).powi(2) * shape.width() as f64;
     if room.all == 0 || operations > MOST_OPERATIONS {
         let how = match room.all {
             0 => "nor do the rows",
@@ -134,7 +134,8 @@ impl Room {
     fn new<T: Scalar>(shape: &Shape, budget: Size) -> Self {
         let value = size_of::<T>() as u64;
         let rows = (shape.rows + shape.others) as u64;
-        let data = value * rows * (shape.features + shape.outputs) as u64;
+        let features = shape.bytes::<T>(shape.rows + shape.others);
+        let data = features + value * rows * shape.outputs as u64;
         let usable = (SLACK * budget.0 as f64) as u64;
         Self {
             all: budget.0.saturating_sub(BASE_BYTES + data),
@@ -159,6 +160,7 @@ mod tests {
             others: 0,
             validation: false,
             image: None,
+            kept: None,
         };
         choose::<f32>(&shape, kernel, Size(budget)).method
     }

@@ -105,7 +105,7 @@ fn solve<T: Scalar>(
     let c = c.unwrap_or(1.0);
     let centers = model.support().select(chosen);
     let targets = scores.select_rows(chosen);
-    let system = System::new(centers.matrix().clone(), targets, *model.kernel(), c)?;
+    let system = System::new(centers.points().clone(), targets, *model.kernel(), c)?;
     let problem = Problem {
         source: Source::Held(model.support().clone()),
         truth: Truth::Values(scores.cast()),

@@ -10,7 +10,7 @@ use super::ClassWeight;
 use super::choice::{Choice, choose, gauss_seidel_block};
 use crate::data::{Augment, ImageShape, Task};
 use crate::kernel::{Gamma, KernelName, KernelSpec};
-use crate::linalg::{Precision, Scalar};
+use crate::linalg::{Csr, Precision, Scalar};
 use crate::memory::{self, Size};
 use crate::preprocess::PipelineSpec;
 use crate::solve::{Limits, Method, Plan};
@@ -178,6 +178,23 @@ pub struct Shape {
     pub validation: bool,
     /// The shape of the image that a row is.
     pub image: Option<ImageShape>,
+    /// Values of a row that are kept, on average, if zeros are left out.
+    pub kept: Option<usize>,
+}
+
+impl Shape {
+    /// Values of a row that are kept: what a product with it costs.
+    pub(super) fn width(&self) -> usize {
+        self.kept.unwrap_or(self.features)
+    }
+
+    /// Bytes of so many rows of features.
+    pub(super) fn bytes<T: Scalar>(&self, rows: usize) -> u64 {
+        match self.kept {
+            Some(kept) => Csr::<T>::bytes(rows, kept.saturating_mul(rows)),
+            None => (rows as u64) * (self.features as u64) * size_of::<T>() as u64,
+        }
+    }
 }
 
 /// Indices of a block, as in the paper's experiments, where the data have as many.
@@ -221,7 +238,8 @@ impl Config {
     ///
     /// Images get the paper's setting: centred rows of unit norm, a polynomial
     /// kernel of degree 4, c = 10⁴. Tables get standardised columns, a Gaussian
-    /// kernel of scikit-learn's width and c = 10.
+    /// kernel of scikit-learn's width and c = 10. Sparse rows stay sparse: they get unit
+    /// norm instead.
     ///
     /// # Errors
     /// [`Error::Parameter`] if a number cannot be used with such data. All
@@ -235,10 +253,11 @@ impl Config {
         let ways = self.augment.map_or(1, |augment| augment.variants());
         let rows = (shape.rows - kept_apart) * ways;
         let image = shape.image.is_some();
-        let text = if image {
-            "center,unit-norm"
-        } else {
-            "standardize"
+        let text = match (image, shape.kept) {
+            (true, _) => "center,unit-norm",
+            // Sparse rows stay sparse.
+            (false, Some(_)) => "unit-norm",
+            (false, None) => "standardize",
         };
         let preprocess = match &self.preprocess {
             Some(steps) => steps.clone(),
@@ -253,6 +272,7 @@ impl Config {
         let solved = Shape {
             rows,
             others: shape.others + kept_apart,
+            kept: shape.kept.filter(|_| preprocess.may_keep_zeros()),
             ..shape
         };
         let (chosen, gauss_seidel_block) = match precision {
@@ -260,9 +280,10 @@ impl Config {
             Precision::F64 => chosen::<f64>(&solved, kernel, budget),
         };
         let loo = self.loo.unwrap_or(false);
-        let method = self.method.unwrap_or(match loo {
-            true => Method::Exact,
-            false => chosen.method,
+        let method = self.method.unwrap_or(match (loo, self.centers) {
+            (true, _) => Method::Exact,
+            (false, Some(_)) => Method::Centers,
+            (false, None) => chosen.method,
         });
         let size = rows + 1;
         let block_size = self.block_size.unwrap_or_else(|| match method {
@@ -330,6 +351,7 @@ impl Config {
             why: match self.method {
                 Some(_) => None,
                 None if loo => Some("leave-one-out scores follow from its factor".into()),
+                None if self.centers.is_some() => Some("their number was given".into()),
                 None => Some(chosen.why),
             },
         };
@@ -423,6 +445,7 @@ mod tests {
             others: 0,
             validation: false,
             image: image.map(|i| i.parse().unwrap()),
+            kept: None,
         }
     }
 

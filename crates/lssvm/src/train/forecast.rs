@@ -107,12 +107,13 @@ impl Forecast {
         samples: &Samples<T>,
     ) -> Self {
         let rates = Rates::measure(kernel, samples, shape[2]);
+        let width = samples.points().width();
         Self {
             config: config.clone(),
             shape,
             kernel_kept: memory.kernel,
             memory_bytes: memory.bytes,
-            seconds: seconds(config, shape, memory.kernel, &rates),
+            seconds: seconds(config, [shape[0], width, shape[2]], memory.kernel, &rates),
             why: config.why.clone().unwrap_or("it was asked for".into()),
         }
     }

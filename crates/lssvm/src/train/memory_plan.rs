@@ -2,7 +2,7 @@
 
 use super::Effective;
 use crate::kernel::KernelName;
-use crate::linalg::{Matrix, Scalar};
+use crate::linalg::{Points, Scalar};
 use crate::solve::exact::Exact;
 use crate::solve::{Method, Plan, rank_for};
 use crate::system::{Cross, Format, Store};
@@ -49,12 +49,15 @@ impl MemoryPlan {
         plans: &[Plan],
         kept: Kept,
         [n, m, k]: [usize; 3],
-        parts: [&Option<Matrix<T>>; 2],
+        train: &Points<T>,
+        parts: [&Option<Points<T>>; 2],
     ) -> Result<Self> {
         let value = size_of::<T>() as u64;
-        let rows = |part: &Option<Matrix<T>>| part.as_ref().map_or(0, |p| p.rows());
+        let rows = |part: &Option<Points<T>>| part.as_ref().map_or(0, |p| p.rows());
         let others: usize = parts.iter().map(|p| rows(p)).sum();
-        let data = value * (n as u64 + others as u64) * (m as u64 + k as u64);
+        let all = parts.iter().copied().flatten().chain([train]);
+        let features: u64 = all.map(Points::bytes).sum();
+        let data = features + value * (n as u64 + others as u64) * k as u64;
         let largest = plans.iter().map(|plan| plan.bytes::<T>(n, m, k)).max();
         let beside = (plans.len() as u64).saturating_sub(1) * 3 * value * n as u64 * k as u64;
         let mut solver = largest.unwrap_or(0) + beside;

@@ -68,17 +68,6 @@ pub struct DataOf<F> {
     pub test: Option<Labelled<F>>,
 }
 
-impl<F> DataOf<F> {
-    /// The same with each part changed.
-    fn map<G>(self, change: impl Fn(Labelled<F>) -> Result<Labelled<G>>) -> Result<DataOf<G>> {
-        Ok(DataOf {
-            train: change(self.train)?,
-            validation: self.validation.map(&change).transpose()?,
-            test: self.test.map(&change).transpose()?,
-        })
-    }
-}
-
 impl<T: Scalar> From<Data<T>> for StreamData<T> {
     fn from(data: Data<T>) -> Self {
         DataOf {

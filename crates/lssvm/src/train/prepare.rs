@@ -7,12 +7,12 @@ use std::time::Instant;
 use super::checkpoint::{Fingerprint, Fixed, Ink};
 use super::memory_plan::{Kept, MemoryPlan};
 use super::{
-    ClassWeight, Config, Data, Effective, Forecast, Shape, StreamData, Watcher, truth as truth_for,
+    ClassWeight, Config, Effective, Forecast, Shape, StreamData, Watcher, truth as truth_for,
 };
-use crate::data::{Dataset, Labelled, Stream, Targets, Task};
+use crate::data::{Labelled, Stream, Targets, Task, as_rows};
 use crate::error::Place;
 use crate::kernel::Kernel;
-use crate::linalg::{Matrix, Scalar};
+use crate::linalg::{Csr, Matrix, Points, Scalar};
 use crate::model::{Input, Outputs, argmax};
 use crate::preprocess::Pipeline;
 use crate::solve::{Flow, Followed, Method, Phase, Phases, Plan, Solver, Truth};
@@ -109,6 +109,10 @@ impl<T: Scalar> Prepared<T> {
             others: rows(&data.validation) + rows(&data.test),
             validation: data.validation.is_some(),
             image,
+            kept: data.train.features.kept_values().map(|kept| {
+                let rows = data.train.n_samples().max(1);
+                kept.div_ceil(rows)
+            }),
         };
         let mut config = config.resolve(shape)?;
         if let Some(share) = config.validation {
@@ -210,11 +214,14 @@ impl<T: Scalar> Prepared<T> {
 
     /// Fits preprocessing and transforms training and validation rows, and no more.
     pub(super) fn transformed(self) -> Result<Transformed<T>> {
-        let data = loaded(self.data, &self.config)?;
+        let (train, [validation, _]) = loaded(self.data, &self.config)?;
         let steps = &self.config.preprocess;
-        let (pipeline, x) = steps.fit(data.train.features, self.input.image)?;
-        let validation = data.validation;
-        let validation = validation.map(|part| pipeline.transform(part.features));
+        let dense = |part: Points<T>| {
+            check_dense(&part, &self.config)?;
+            Ok::<_, Error>(part.into_dense())
+        };
+        let (pipeline, x) = steps.fit(dense(train)?, self.input.image)?;
+        let validation = validation.map(|part| pipeline.transform(dense(part)?));
         Ok(Transformed {
             validation: validation.transpose()?.zip(self.validation_truth),
             config: self.config,
@@ -247,16 +254,19 @@ impl<T: Scalar> Prepared<T> {
         let mut config = self.config;
         let mut targets: Matrix<T> = self.truth.targets(self.outputs.names().len());
         let (n, k) = (targets.rows(), targets.cols());
-        let data = loaded(self.data, &config)?;
-        let features = data.train.features;
+        let (train, [validation, test]) = loaded(self.data, &config)?;
         let (pipeline, kernel, x) = match self.fixed {
             Some(Fixed { pipeline, kernel }) => {
-                let x = pipeline.transform(features)?;
+                let x = transform(&pipeline, train, &config)?;
                 (pipeline, kernel, x)
             }
             None => {
-                let (pipeline, x) = config.preprocess.fit(features, self.input.image)?;
-                let kernel = config.kernel_spec().resolve(&x, self.weights.as_deref())?;
+                if !config.preprocess.may_keep_zeros() {
+                    check_dense(&train, &config)?;
+                }
+                let (pipeline, x) = config.preprocess.fit_points(train, self.input.image)?;
+                let spec = config.kernel_spec();
+                let kernel = spec.resolve(as_rows(&x), self.weights.as_deref())?;
                 (pipeline, kernel, x)
             }
         };
@@ -280,15 +290,16 @@ impl<T: Scalar> Prepared<T> {
             }
             None => x,
         };
-        let transformed = |part: Option<Dataset<T>>| {
-            part.map(|part| pipeline.transform(part.features))
-                .transpose()
+        let transformed = |part: Option<Points<T>>| {
+            let part = part.map(|part| transform(&pipeline, part, &config));
+            part.transpose()
         };
-        let validation = transformed(data.validation)?;
-        let test = transformed(data.test)?;
+        let validation = transformed(validation)?;
+        let test = transformed(test)?;
 
-        let shape = [n, x.cols(), k];
-        let memory = MemoryPlan::new(&config, plans, kept, shape, [&validation, &test])?;
+        let (shape, kept_shape) = ([n, x.cols(), k], [n, x.width(), k]);
+        let parts = [&validation, &test];
+        let memory = MemoryPlan::new(&config, plans, kept, kept_shape, &x, parts)?;
         config.rank = config.rank.or(memory.rank);
         let mut system = System::new(x, targets, kernel, config.c)?;
         if let Some(weights) = weights {
@@ -320,24 +331,69 @@ impl<T: Scalar> Prepared<T> {
     }
 }
 
-/// All features in memory, if there is room for them.
-fn loaded<T: Scalar>(data: StreamData<T>, config: &Effective) -> Result<Data<T>> {
+/// Validation and test rows.
+type Others<T> = [Option<Points<T>>; 2];
+
+/// The features of the training, validation and test rows in memory, if there is room for
+/// them.
+fn loaded<T: Scalar>(data: StreamData<T>, config: &Effective) -> Result<(Points<T>, Others<T>)> {
+    let bytes = |part: &Stream<T>| match part.features.kept_values() {
+        Some(kept) => Csr::<T>::bytes(part.n_samples(), kept),
+        None => (part.n_samples() * part.n_features() * size_of::<T>()) as u64,
+    };
     let others = [data.validation.as_ref(), data.test.as_ref()];
-    let others = others.into_iter().flatten().map(Stream::n_samples);
-    let rows = data.train.n_samples() + others.sum::<usize>();
-    let width = data.train.n_features();
-    let needed = (rows * width * size_of::<T>()) as u64;
-    if needed > config.budget.0 {
-        return Err(Error::Memory {
-            what: format!("{} on {rows} rows of {width} features", config.method),
-            needed,
-            available: config.budget.0,
-            remedy: "use --method centers, which leaves them on disk, fewer rows (--train-rows), \
-                     or raise --memory"
-                .into(),
-        });
+    let parts = || others.into_iter().flatten().chain([&data.train]);
+    let needed = parts().map(bytes).sum();
+    let rows = parts().map(Stream::n_samples).sum();
+    need_memory([rows, data.train.n_features()], needed, config)?;
+    let points = |part: Stream<T>| part.features.into_points();
+    let others = [
+        data.validation.map(points).transpose()?,
+        data.test.map(points).transpose()?,
+    ];
+    Ok((points(data.train)?, others))
+}
+
+/// Preprocessed rows; sparse ones become dense only if there is room for them.
+fn transform<T: Scalar>(
+    pipeline: &Pipeline,
+    rows: Points<T>,
+    config: &Effective,
+) -> Result<Points<T>> {
+    if !pipeline.keeps_zeros() {
+        check_dense(&rows, config)?;
     }
-    data.map(Stream::load)
+    pipeline.transform_points(rows)
+}
+
+/// Whether there is room for all zeros of sparse rows.
+fn check_dense<T: Scalar>(rows: &Points<T>, config: &Effective) -> Result<()> {
+    let shape = [rows.rows(), rows.cols()];
+    let needed = shape.iter().map(|&size| size as u64).product::<u64>() * size_of::<T>() as u64;
+    match rows.is_sparse() {
+        true => need_memory(shape, needed, config).map_err(|error| {
+            error.with_remedy(|| {
+                "keep them sparse (--preprocess unit-norm, max-abs or none), use fewer rows \
+                 (--train-rows), or raise --memory"
+                    .into()
+            })
+        }),
+        false => Ok(()),
+    }
+}
+
+fn need_memory([rows, width]: [usize; 2], needed: u64, config: &Effective) -> Result<()> {
+    if needed <= config.budget.0 {
+        return Ok(());
+    }
+    Err(Error::Memory {
+        what: format!("{} on {rows} rows of {width} features", config.method),
+        needed,
+        available: config.budget.0,
+        remedy: "use --method centers, which leaves them on disk, fewer rows (--train-rows), or \
+                 raise --memory"
+            .into(),
+    })
 }
 
 /// Rows after preprocessing, without a kernel.
@@ -364,8 +420,8 @@ impl<T: Scalar> Transformed<T> {
 pub(super) struct LaidOut<T: Scalar> {
     pub(super) forecast: Forecast,
     pub(super) ready: Ready<T>,
-    pub(super) validation: Option<(Matrix<T>, Truth)>,
-    pub(super) test: Option<(Matrix<T>, Truth)>,
+    pub(super) validation: Option<(Points<T>, Truth)>,
+    pub(super) test: Option<(Points<T>, Truth)>,
 }
 
 impl<T: Scalar> LaidOut<T> {
@@ -381,7 +437,7 @@ impl<T: Scalar> LaidOut<T> {
                 system.keep_kernel(format, &mut |done| watcher.progress(done) == Flow::Continue)
             })?;
         }
-        let followed = |pair: Option<(Matrix<T>, Truth)>, stored: bool| {
+        let followed = |pair: Option<(Points<T>, Truth)>, stored: bool| {
             pair.map(|(rows, truth)| Followed::new(&ready.system, rows, truth, stored))
         };
         let [validation, test] = ready.memory.stored;

@@ -166,7 +166,7 @@ impl<T: Scalar> Study<T> {
         // One at a time: kernels come in order.
         self.products.clear();
         let n = samples.len() as f64;
-        let flops = n * n * samples.matrix().cols() as f64;
+        let flops = n * n * samples.points().width() as f64;
         let products = self.phases.time(Phase::Kernel, flops, || {
             Products::new(relation, samples, progress)
         })?;

@@ -155,7 +155,7 @@ impl<T: Scalar> Begun<T> {
     /// From zero, or from the weights of a model.
     fn new(model: Option<&Model<T>>, laid_out: &LaidOut<T>) -> Result<Self> {
         let ready = &laid_out.ready;
-        let (order, rows) = (ready.order.as_deref(), ready.system.samples().matrix());
+        let (order, rows) = (ready.order.as_deref(), ready.system.samples().points());
         let start = model.map(|model| warm_start::weights(model, &ready.outputs, rows, order));
         let (start, rows) = start.transpose()?.unzip();
         Ok(Self {

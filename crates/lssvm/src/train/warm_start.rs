@@ -4,15 +4,16 @@
 //! solved may be others. A row of the data that is a support row of the model, bit by bit
 //! after preprocessing, begins with its weights, any other with zero.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 use std::fmt::Display;
 
 use serde::Serialize;
-use xxhash_rust::xxh3::xxh3_128;
+use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
 use super::Config;
 use super::checkpoint::Fixed;
-use crate::linalg::{Matrix, Scalar};
+use crate::linalg::{Points, Scalar};
 use crate::model::{Model, Outputs};
 use crate::solve::Method;
 use crate::system::Bordered;
@@ -105,16 +106,19 @@ fn keep<V: PartialEq + Display>(
 pub(super) fn weights<T: Scalar>(
     model: &Model<T>,
     outputs: &Outputs,
-    rows: &Matrix<T>,
+    rows: &Points<T>,
     order: Option<&[usize]>,
 ) -> Result<(Bordered<T>, WarmStart)> {
     let columns = columns(model.outputs(), outputs)?;
-    let support = model.support().matrix();
-    let print = |row: &[T]| xxh3_128(bytemuck::cast_slice(row));
+    let support = model.support().points();
+    let support = match support.is_sparse() == rows.is_sparse() {
+        true => Cow::Borrowed(support),
+        false => Cow::Owned(support.clone().like(rows)),
+    };
     // Rows that repeat are taken in their order.
     let mut places: HashMap<u128, VecDeque<usize>> = HashMap::new();
     for place in 0..support.rows() {
-        let same = places.entry(print(support.row(place))).or_default();
+        let same = places.entry(print(&support, place)).or_default();
         same.push_back(place);
     }
     let mut turn: Vec<usize> = (0..rows.rows()).collect();
@@ -128,7 +132,7 @@ pub(super) fn weights<T: Scalar>(
     }
     let mut known = 0;
     for row in turn {
-        let same = places.get_mut(&print(rows.row(row)));
+        let same = places.get_mut(&print(rows, row));
         let Some(place) = same.and_then(VecDeque::pop_front) else {
             continue;
         };
@@ -143,6 +147,20 @@ pub(super) fn weights<T: Scalar>(
         gone: support.rows() - known,
     };
     Ok((start, told))
+}
+
+/// A row in a few bytes.
+fn print<T: Scalar>(rows: &Points<T>, row: usize) -> u128 {
+    match rows {
+        Points::Dense(rows) => xxh3_128(bytemuck::cast_slice(rows.row(row))),
+        Points::Sparse(rows) => {
+            let (columns, values) = rows.row(row);
+            let mut ink = Xxh3::new();
+            ink.update(bytemuck::cast_slice(columns));
+            ink.update(bytemuck::cast_slice(values));
+            ink.digest128()
+        }
+    }
 }
 
 /// Which output of the model each output was; none: a class that it does not know.

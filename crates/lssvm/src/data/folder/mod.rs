@@ -197,9 +197,9 @@ fn train_and_test<T: Scalar>(
             Ok((path, source.into_bytes(most)?))
         };
         let files = [content(train_source)?, content(test_source)?];
-        let mut parts = libsvm::parse(&files, options)?.into_iter();
-        let train = parts.next().ok_or_else(|| bytes::missing(train))?.into();
-        let test = parts.next().map(Stream::from);
+        let mut parts = libsvm::open(&files, options)?.into_iter();
+        let train = parts.next().ok_or_else(|| bytes::missing(train))?;
+        let test = parts.next();
         return Ok(StreamParts { train, test });
     }
     let mut parts = open_file::<T>(train_source, options, most)?;

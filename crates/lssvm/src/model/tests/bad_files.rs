@@ -122,10 +122,10 @@ fn each_bad_file_has_its_own_message() {
     );
     bench.refuses(
         &bench.described(|description| {
-            description["format_version"] = 2.into();
+            description["format_version"] = 3.into();
             description["lssvm_version"] = "9.9.9".into();
         }),
-        "was written by a newer version of lssvm (9.9.9, file format 2; this is ",
+        "was written by a newer version of lssvm (9.9.9, file format 3; this is ",
     );
     bench.refuses(
         &bench.described(|description| description["format_version"] = u64::MAX.into()),
@@ -142,7 +142,7 @@ fn files_made_by_others_are_checked_beyond_the_checksum() {
         let tensors = format::tensors(
             &model.bias,
             model.classes.as_ref().map(Matrix::values),
-            model.support.matrix(),
+            model.support.points().into(),
             &model.weights,
         );
         let mut description = serde_json::to_value(format::Stored {
@@ -157,7 +157,7 @@ fn files_made_by_others_are_checked_beyond_the_checksum() {
         let (checksum, _) = format::digest(&description, &tensors);
         let mut bytes = format::header(&description, &checksum, &tensors).unwrap();
         for tensor in &tensors {
-            bytes.extend(bytemuck::cast_slice::<f32, u8>(tensor.values));
+            bytes.extend(tensor.numbers.bytes());
         }
         match expected {
             "" => assert!(bench.load(&bytes).is_ok()),

@@ -7,9 +7,9 @@ use super::*;
 /// Whether all of two models is the same to the last bit.
 pub(super) fn same<T: Scalar>(a: &Model<T>, b: &Model<T>) -> bool {
     let bytes = |values: &[T]| bytemuck::cast_slice::<T, u8>(values).to_vec();
-    let shape = |m: &Model<T>| (m.n_support(), m.n_outputs(), m.support().matrix().cols());
+    let shape = |m: &Model<T>| (m.n_support(), m.n_outputs(), m.support().points().cols());
     shape(a) == shape(b)
-        && bytes(a.support().matrix().values()) == bytes(b.support().matrix().values())
+        && bytes(a.support().points().values()) == bytes(b.support().points().values())
         && bytes(a.weights().values()) == bytes(b.weights().values())
         && bytes(a.bias()) == bytes(b.bias())
         && a.classes.as_ref().map(Matrix::values) == b.classes.as_ref().map(Matrix::values)
@@ -55,7 +55,7 @@ fn saved_and_loaded<T: Typed>(model: &Model<T>) -> Model<T> {
 fn comes_back<T: Typed>(parts: ModelParts<f64>) {
     let kernel = parts.description.kernel;
     let model = Model::new(ModelParts::<T> {
-        support: Samples::new(parts.support.into_matrix().cast(), &kernel),
+        support: Samples::new(parts.support.into_points().cast::<T>(), &kernel),
         weights: parts.weights.cast(),
         bias: parts.bias.iter().map(|&b| T::from_f64(b)).collect(),
         classes: parts.classes.map(|classes| classes.cast()),

@@ -24,7 +24,7 @@ fn kernel_value(kernel: &Kernel, x: &[f64], z: &[f64]) -> f64 {
 /// h(x) = Σ Ω(x, xₙ) aₙ + b, in the order it is written.
 fn naive_scores<T: Scalar>(model: &Model<T>, x: &Matrix<f64>) -> Matrix<f64> {
     let z = model.pipeline().transform(x.clone()).unwrap();
-    let support = model.support().matrix().cast::<f64>();
+    let support = model.support().points().cast::<f64>().into_dense();
     Matrix::from_fn(x.rows(), model.n_outputs(), |i, k| {
         let terms = (0..support.rows()).map(|n| {
             kernel_value(model.kernel(), z.row(i), support.row(n))

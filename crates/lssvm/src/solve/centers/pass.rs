@@ -8,7 +8,7 @@ use rayon::prelude::*;
 
 use crate::data::Rows;
 use crate::kernel::{FillBlock, Kernel, Samples, SamplesRef};
-use crate::linalg::{MatMut, MatRef, Matrix, Scalar, skinny};
+use crate::linalg::{MatMut, MatRef, Matrix, Points, Scalar, skinny};
 use crate::{Error, Result};
 
 /// Rows whose sums one task forms in the number type of the rows; the tasks' sums are
@@ -51,11 +51,14 @@ impl<T: Scalar> Source<T> {
         self.len() == 0
     }
 
-    /// Number of features.
-    pub fn n_features(&self) -> usize {
+    /// Values that are kept of a row, on average.
+    pub fn width(&self) -> usize {
         match self {
-            Source::Held(samples) => samples.matrix().cols(),
-            Source::Read(rows) => rows.n_features(),
+            Source::Held(samples) => samples.points().width(),
+            Source::Read(rows) => match rows.kept_values() {
+                Some(kept) => kept.div_ceil(rows.len().max(1)),
+                None => rows.n_features(),
+            },
         }
     }
 
@@ -63,18 +66,18 @@ impl<T: Scalar> Source<T> {
     ///
     /// # Errors
     /// As [`Rows::read`].
-    pub fn picked(&self, rows: &[usize]) -> Result<Matrix<T>> {
+    pub fn picked(&self, rows: &[usize]) -> Result<Points<T>> {
         match self {
-            Source::Held(samples) => Ok(samples.matrix().select_rows(rows)),
-            Source::Read(all) => all.picked(rows),
+            Source::Held(samples) => Ok(samples.points().select_rows(rows)),
+            Source::Read(all) => all.picked_points(rows),
         }
     }
 }
 
 /// Rows that are read at once, whole tasks.
-fn batch_rows(n_features: usize) -> usize {
+fn batch_rows(width: usize) -> usize {
     let [least, most] = BATCH_TASKS;
-    let tasks = BATCH_VALUES / (TASK_ROWS * n_features.max(1));
+    let tasks = BATCH_VALUES / (TASK_ROWS * width.max(1));
     // A few threads share them well.
     (tasks / least * least).clamp(least, most) * TASK_ROWS
 }
@@ -113,7 +116,7 @@ impl<T: Scalar> Pass<'_, T> {
         let directions = directions.as_ref().map(Matrix::view);
         let (n, p) = (self.source.len(), self.centers.len());
         let mut total = vec![0.0; columns * p];
-        let step = batch_rows(self.source.n_features());
+        let step = batch_rows(self.source.width());
         let starts: Vec<usize> = (0..n).step_by(step).collect();
         let read = |start: usize| self.batch(start..(start + step).min(n));
         let mut next = starts.first().map(|&start| read(start)).transpose()?;
@@ -148,7 +151,7 @@ impl<T: Scalar> Pass<'_, T> {
     fn batch(&self, rows: Range<usize>) -> Result<Batch<'_, T>> {
         Ok(match self.source {
             Source::Held(samples) => Batch::Held(samples.range(rows.start, rows.end)),
-            Source::Read(all) => Batch::Read(Samples::new(all.matrix(rows)?, self.kernel)),
+            Source::Read(all) => Batch::Read(Samples::new(all.points(rows)?, self.kernel)),
         })
     }
 

@@ -76,7 +76,7 @@ impl<T: Scalar> Problem<T> {
 
     /// Ω(centres, centres) in the number type of the preconditioner, and ε.
     pub(super) fn omega_of_centers<S: Scalar>(&self) -> (Matrix<S>, f64) {
-        let centers = Samples::<S>::new(self.centers.matrix().cast(), &self.kernel);
+        let centers = Samples::<S>::new(self.centers.points().cast::<S>(), &self.kernel);
         let omega = kernel_matrix(&self.kernel, &centers, &centers);
         let p = omega.rows();
         let mean = (0..p).map(|i| omega.get(i, i).to_f64()).sum::<f64>() / p as f64;
@@ -85,12 +85,12 @@ impl<T: Scalar> Problem<T> {
 
     pub(super) fn kernel_flops_of_centers(&self) -> f64 {
         let p = self.centers.len() as f64;
-        2.0 * p * p * self.source.n_features() as f64
+        2.0 * p * p * self.source.width() as f64
     }
 
     /// Operations of a pass with so many columns in each of so many products.
     pub(super) fn flops(&self, products: usize, columns: usize) -> f64 {
         let pairs = self.source.len() as f64 * self.centers.len() as f64;
-        pairs * 2.0 * (self.source.n_features() + products * columns) as f64
+        pairs * 2.0 * (self.source.width() + products * columns) as f64
     }
 }

@@ -29,7 +29,7 @@ fn fitted<T: Scalar>(
 ) -> Solution<T> {
     let samples = full.samples();
     let system = System::new(
-        samples.matrix().select_rows(centers),
+        samples.points().select_rows(centers),
         full.targets().select_rows(centers),
         *full.kernel(),
         1.0,
@@ -37,7 +37,7 @@ fn fitted<T: Scalar>(
     let problem = Problem {
         source: match held {
             true => Source::Held(samples.clone()),
-            false => Source::Read(Arc::new(samples.matrix().clone())),
+            false => Source::Read(Arc::new(samples.points().clone().into_dense())),
         },
         truth: Truth::Values(full.targets().cast()),
         outputs: full.outputs(),

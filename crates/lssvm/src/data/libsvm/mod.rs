@@ -3,22 +3,26 @@
 //!
 //! The text is read twice: first for its shape (rows, largest index, whether
 //! indices start at 0), then for the values, which go straight to their place
-//! in the dense matrix. Holding the sparse values between two halves of one
-//! pass would cost more memory than the second pass costs time. Files that are
-//! read together agree on where indices start and on the number of features.
+//! in the matrix: a dense one, or a sparse one if few values are written.
+//! Holding the values between two halves of one pass would cost more memory
+//! than the second pass costs time. Files that are read together agree on where
+//! indices start, on the number of features, and on how rows are kept.
 //!
 //! `qid:` pairs are skipped, `#` begins a comment, and a file whose lines
 //! begin with `index:value` has no labels.
 
+mod sparse;
+
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rayon::prelude::*;
 
 use super::bytes::allocate;
 use super::labels::Builder;
 use super::text::{self, Problem, shown};
-use super::{Dataset, Labelled, Labels, ReadOptions};
+use super::{Labelled, Labels, ReadOptions, Stream};
 use crate::error::Place;
 use crate::linalg::{Matrix, Scalar};
 use crate::{Error, Result};
@@ -27,6 +31,8 @@ use crate::{Error, Result};
 #[derive(Default, Clone)]
 struct Shape {
     rows: usize,
+    /// Pairs of index and value.
+    values: usize,
     /// The largest index and where it is.
     largest: Option<(u64, usize)>,
     /// Where the first index 0 is.
@@ -36,6 +42,7 @@ struct Shape {
 impl Shape {
     fn join(mut self, other: &Shape) -> Shape {
         self.rows += other.rows;
+        self.values += other.values;
         if other.largest.map(|l| l.0) > self.largest.map(|l| l.0) {
             self.largest = other.largest;
         }
@@ -90,11 +97,11 @@ pub(super) struct Filler {
     pub(super) labelled: bool,
 }
 
-/// The datasets in one or several files, with the same features.
-pub(super) fn parse<T: Scalar>(
+/// The samples in one or several files, with the same features.
+pub(super) fn open<T: Scalar>(
     files: &[(PathBuf, Vec<u8>)],
     options: &ReadOptions,
-) -> Result<Vec<Dataset<T>>> {
+) -> Result<Vec<Stream<T>>> {
     let scanned = files.iter().map(|(path, bytes)| scan(path, bytes, options));
     let scanned: Vec<Scanned<'_>> = scanned.collect::<Result<_>>()?;
     let zero = scanned.iter().any(|file| file.shape.zero.is_some());
@@ -104,10 +111,12 @@ pub(super) fn parse<T: Scalar>(
         let fail = |at, message: String| Problem::new(at, message).at(file.path, file.text);
         width = width.max(file.shape.width(base, options, fail)?);
     }
-    scanned
-        .iter()
-        .map(|file| file.fill(base, width, options))
-        .collect()
+    let is_sparse = sparse::suits(&scanned, width);
+    let filled = scanned.iter().map(|file| match is_sparse {
+        true => file.fill_sparse(base, width, options),
+        false => file.fill(base, width, options),
+    });
+    filled.collect()
 }
 
 fn is_row(line: &[u8]) -> bool {
@@ -236,6 +245,7 @@ fn check_width(path: &Path, width: usize) -> Result<()> {
 fn scan_chunk(text: &[u8], chunk: Range<usize>) -> Result<Shape, Problem> {
     let mut shape = Shape::default();
     let mut note = |index: u64, _: &[u8], at: usize| {
+        shape.values += 1;
         if shape.largest.is_none_or(|(largest, _)| index > largest) {
             shape.largest = Some((index, at));
         }
@@ -299,18 +309,18 @@ fn parse_line<'a>(
 }
 
 impl Scanned<'_> {
-    fn fill<T: Scalar>(
-        &self,
-        base: u32,
-        width: usize,
-        options: &ReadOptions,
-    ) -> Result<Dataset<T>> {
+    fn filler(&self, base: u32, width: usize) -> Result<Filler> {
         check_width(self.path, width)?;
-        let filler = Filler {
+        Ok(Filler {
             base,
             width,
             labelled: self.labelled,
-        };
+        })
+    }
+
+    /// The rows of a file, dense.
+    fn fill<T: Scalar>(&self, base: u32, width: usize, options: &ReadOptions) -> Result<Stream<T>> {
+        let filler = self.filler(base, width)?;
         let mut values = allocate(self.path, self.shape.rows, width, options)?;
         let chunks = self
             .chunks
@@ -320,11 +330,17 @@ impl Scanned<'_> {
             .fill(self.text, chunks, &mut values)
             .map_err(|problem| problem.at(self.path, self.text))?;
         let features = Matrix::from_vec(self.shape.rows, width, values);
-        let labels = labels.finish();
-        Ok(filler
-            .about(self.path, labels, options)
-            .with_features(features))
+        let about = filler.about(self.path, labels.finish(), options);
+        Ok(about.with_features(Arc::new(features)))
     }
+}
+
+/// The lines that are rows, without their comments, each with its place in the text.
+fn rows_of(text: &[u8], chunk: Range<usize>) -> impl Iterator<Item = (usize, &[u8])> {
+    let start = chunk.start;
+    text::lines(&text[chunk])
+        .map(move |(at, line)| (start + at, without_comment(line)))
+        .filter(|(_, line)| !line.is_empty())
 }
 
 impl Filler {
@@ -389,19 +405,13 @@ impl Filler {
         rows: &mut [T],
     ) -> Result<Builder, Problem> {
         let mut labels = Builder::new(1);
-        let lines = text::lines(&text[chunk.clone()])
-            .map(|(at, line)| (chunk.start + at, without_comment(line)))
-            .filter(|(_, line)| !line.is_empty());
+        let lines = rows_of(text, chunk);
         for ((at, line), row) in lines.zip(rows.chunks_exact_mut(self.width)) {
             let (mut previous, mut sorted) = (None, true);
             let label = parse_line(line, at, &mut |index, value, at| {
                 sorted &= previous < Some(index);
                 previous = Some(index);
-                let place = index.checked_sub(u64::from(self.base));
-                let place = place.and_then(|place| row.get_mut(place as usize));
-                // The file was read once before, and may have changed since.
-                let place = place.ok_or_else(|| Problem::new(at, "the file changes; try again"))?;
-                *place = parse_value(index, value, at)?;
+                row[self.place(index, at)?] = parse_value(index, value, at)?;
                 Ok(())
             })?;
             if !sorted {
@@ -410,6 +420,16 @@ impl Filler {
             self.push_label(&mut labels, label, at)?;
         }
         Ok(labels)
+    }
+
+    /// The column of an index.
+    fn place(&self, index: u64, at: usize) -> Result<usize, Problem> {
+        let place = index.checked_sub(u64::from(self.base));
+        let place = place.and_then(|place| usize::try_from(place).ok());
+        // The file was read once before, and may have changed since.
+        place
+            .filter(|&place| place < self.width)
+            .ok_or_else(|| Problem::new(at, "the file changes; try again"))
     }
 
     fn push_label(
@@ -490,11 +510,14 @@ fn refuse_duplicates(line: &[u8], at: usize) -> Result<(), Problem> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Dataset;
+    use super::super::read::loaded;
     use super::*;
+    use crate::linalg::Points;
 
     fn read_with(text: &str, options: &ReadOptions) -> Result<Dataset<f32>> {
         let files = [(PathBuf::from("d"), text.as_bytes().to_vec())];
-        parse(&files, options).map(|mut all| all.remove(0))
+        loaded(open(&files, options)?.remove(0), options)
     }
 
     fn read(text: &str) -> Dataset<f32> {
@@ -505,6 +528,75 @@ mod tests {
         read_with(text, &ReadOptions::default())
             .unwrap_err()
             .to_string()
+    }
+
+    /// Rows of one value each, in `cols` columns.
+    fn sparse_text(rows: usize, cols: usize) -> String {
+        let line = |i: usize| format!("{} {}:{}\n", i % 2, i * 7 % cols + 1, i + 1);
+        format!("{}0 {cols}:1\n", (0..rows).map(line).collect::<String>())
+    }
+
+    fn open_one(text: &str, options: &ReadOptions) -> Result<Stream<f32>> {
+        let files = [(PathBuf::from("d"), text.as_bytes().to_vec())];
+        Ok(open(&files, options)?.remove(0))
+    }
+
+    #[test]
+    fn rows_of_few_values_are_kept_sparse() {
+        let text = sparse_text(20, 16);
+        let sparse = open_one(&text, &ReadOptions::default()).unwrap();
+        assert_eq!(sparse.features.kept_values(), Some(21));
+        // One column fewer, and a value in 15 is written.
+        let dense = open_one(&sparse_text(20, 15), &ReadOptions::default()).unwrap();
+        assert_eq!(dense.features.kept_values(), None);
+        for row in 0..20 {
+            let expected = (0..16).map(|j| match row * 7 % 16 == j {
+                true => row as f32 + 1.0,
+                false => 0.0,
+            });
+            let found = sparse.features.matrix(row..row + 1).unwrap();
+            assert!(found.row(0).iter().copied().eq(expected));
+        }
+        // In any order; a zero that is written is none.
+        let text = format!("{}1 9:2 3:0 1:5\n", sparse_text(20, 32));
+        let sparse = open_one(&text, &ReadOptions::default()).unwrap();
+        let Points::Sparse(last) = sparse.features.points(21..22).unwrap() else {
+            panic!("it is sparse")
+        };
+        assert_eq!(last.row(0), (&[0, 8][..], &[5.0, 2.0][..]));
+        // As many columns as fit in no memory.
+        let wide = open_one(&sparse_text(50, 4_000_000_000), &ReadOptions::default()).unwrap();
+        assert_eq!(wide.n_features(), 4_000_000_000);
+    }
+
+    #[test]
+    fn mistakes_in_sparse_rows_are_told_as_in_dense_ones() {
+        for (line, expected) in [
+            ("1 3:1 3:2", "d, line 22: the index 3 occurs twice"),
+            (
+                "1 3:x",
+                "d, line 22: the value 'x' of index 3 is not a number",
+            ),
+            (
+                "1 3:inf",
+                "d, line 22: the value 'inf' of index 3 is not a finite",
+            ),
+            ("3:1", "d, line 22: the line has no label"),
+        ] {
+            let text = format!("{}{line}\n", sparse_text(20, 20));
+            let error = open_one(&text, &ReadOptions::default())
+                .unwrap_err()
+                .to_string();
+            assert!(error.starts_with(expected), "{error}");
+        }
+        let few = ReadOptions {
+            max_bytes: Some(300),
+            ..Default::default()
+        };
+        let error = open_one(&sparse_text(20, 20), &few)
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("21 rows of 20 features"), "{error}");
     }
 
     #[test]
@@ -547,9 +639,10 @@ mod tests {
     fn files_read_together_agree() {
         let file = |name: &str, text: &str| (PathBuf::from(name), text.as_bytes().to_vec());
         let files = [file("a", "1 1:5\n"), file("b", "1 0:6 3:7\n")];
-        let all = parse::<f32>(&files, &ReadOptions::default()).unwrap();
-        assert_eq!(all[0].features.row(0), [0.0, 5.0, 0.0, 0.0]);
-        assert_eq!(all[1].features.row(0), [6.0, 0.0, 0.0, 7.0]);
+        let all = open::<f32>(&files, &ReadOptions::default()).unwrap();
+        let [a, b] = [0, 1].map(|i: usize| all[i].features.load().unwrap());
+        assert_eq!(a.row(0), [0.0, 5.0, 0.0, 0.0]);
+        assert_eq!(b.row(0), [6.0, 0.0, 0.0, 7.0]);
     }
 
     #[test]
