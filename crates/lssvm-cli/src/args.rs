@@ -211,8 +211,9 @@ pub struct TrainArgs {
     #[arg(long, help_heading = "What to learn")]
     pub image_shape: Option<ImageShape>,
     /// Steps applied to the features, with commas: center, unit-norm, window, fourier, standardize,
-    /// min-max; parameters follow colons (window:c=0.004,fourier:exponent=1:transform=2d); none for
-    /// none [default: center,unit-norm for images, standardize for tables]
+    /// max-abs, min-max; parameters follow colons (window:c=0.004,fourier:exponent=1:transform=2d);
+    /// none for none [default: center,unit-norm for images, standardize for tables, unit-norm for
+    /// sparse data]
     #[arg(long, value_name = "STEPS", help_heading = "What to learn")]
     pub preprocess: Option<PipelineSpec>,
 
@@ -268,7 +269,7 @@ pub struct TrainArgs {
     #[arg(long, value_name = "M", help_heading = "Method")]
     pub rank: Option<usize>,
 
-    /// P: the rows that the model of centers is made of; it is fitted on all [default: as
+    /// P: makes a model of so many rows (--method centers), fitted on all [default: as
     /// many as memory and some minutes, or --time, allow]
     #[arg(long, value_name = "P", help_heading = "Method")]
     pub centers: Option<usize>,

@@ -93,6 +93,7 @@ pub fn report(iterations: usize, test: Option<Evaluation>, task: Task) -> Report
         others: 0,
         validation: false,
         image,
+        kept: None,
     });
     let config = config.unwrap();
     let end = match &test {

@@ -20,6 +20,7 @@ use super::store::Writer;
 use super::table::{FIRST_LINES, Table};
 use super::text::{self, Pieces};
 use super::{Format, Labelled, ReadOptions, Stream, StreamParts, detect, open};
+use crate::error::{Bytes, Place};
 use crate::linalg::{Precision, Scalar};
 use crate::{Error, Result};
 
@@ -237,7 +238,11 @@ fn convert_libsvm<T: Scalar>(
         pieces.take(length);
         progress(read.share() / 2.0)?;
     }
+    let (rows, sparse) = (scan.rows(), scan.is_sparse());
     let filler = scan.finish(path, options)?;
+    if sparse(filler.width) {
+        refuse_sparse::<T>(path, rows, filler.width)?;
+    }
     check_memory::<T>(path, 1, filler.width, options)?;
     let batch = (BATCH / size_of::<T>() / filler.width).max(1);
 
@@ -266,6 +271,23 @@ fn convert_libsvm<T: Scalar>(
         pieces.take(length);
     }
     writer.finish(&filler.about(path, labels.finish(), options))
+}
+
+/// Bytes from which on it matters that sparse rows are written with their zeros.
+const MANY_ZEROS: u128 = 1 << 30;
+
+/// Refuses to write the zeros of many sparse rows.
+fn refuse_sparse<T: Scalar>(path: &Path, rows: usize, cols: usize) -> Result<()> {
+    let bytes = rows as u128 * cols as u128 * size_of::<T>() as u128;
+    if bytes < MANY_ZEROS {
+        return Ok(());
+    }
+    let problem = format!(
+        "there are {rows} rows of {cols} features, nearly all of them zero, which would take {} \
+         with their zeros; use the file as it is: zeros are not kept in memory",
+        Bytes(u64::try_from(bytes).unwrap_or(u64::MAX))
+    );
+    Err(Error::file(path, Place::Whole, problem))
 }
 
 /// One or two parts that are open.
@@ -297,6 +319,9 @@ fn convert_parts<T: Scalar>(
 
 fn convert_rows<T: Scalar>(data: Stream<T>, out: &Path, progress: Progress<'_>) -> Result<()> {
     let (n, cols) = (data.n_samples(), data.n_features());
+    if data.features.kept_values().is_some() {
+        refuse_sparse::<T>(&data.source, n, cols)?;
+    }
     let features = Arc::clone(&data.features);
     let about: Labelled<()> = data.with_features(());
     let mut writer = Writer::new(out, &about, cols, T::PRECISION)?;

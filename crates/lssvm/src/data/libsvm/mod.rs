@@ -111,7 +111,8 @@ pub(super) fn open<T: Scalar>(
         let fail = |at, message: String| Problem::new(at, message).at(file.path, file.text);
         width = width.max(file.shape.width(base, options, fail)?);
     }
-    let is_sparse = sparse::suits(&scanned, width);
+    let shapes: Vec<&Shape> = scanned.iter().map(|file| &file.shape).collect();
+    let is_sparse = sparse::suits(&shapes, width);
     let filled = scanned.iter().map(|file| match is_sparse {
         true => file.fill_sparse(base, width, options),
         false => file.fill(base, width, options),
@@ -212,6 +213,12 @@ impl Scan {
     /// Number of rows so far.
     pub(super) fn rows(&self) -> usize {
         self.shape.rows
+    }
+
+    /// Whether rows of so many columns are better kept sparse.
+    pub(super) fn is_sparse(&self) -> impl Fn(usize) -> bool + use<> {
+        let shape = self.shape.clone();
+        move |width| sparse::suits(&[&shape], width)
     }
 
     /// How the rows are made dense.

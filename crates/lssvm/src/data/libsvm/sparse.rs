@@ -9,9 +9,9 @@ use crate::linalg::{Csr, MOST_COLUMNS};
 /// eighth of the memory in `f32`, and their kernel values less time.
 const SPARSE: usize = 16;
 
-/// Whether files with rows of these shapes are better kept sparse.
-pub(super) fn suits(scanned: &[Scanned<'_>], width: usize) -> bool {
-    let of = |f: fn(&Shape) -> usize| scanned.iter().map(|file| f(&file.shape) as u128).sum();
+/// Whether rows of these shapes are better kept sparse.
+pub(super) fn suits(shapes: &[&Shape], width: usize) -> bool {
+    let of = |f: fn(&Shape) -> usize| shapes.iter().map(|shape| f(shape) as u128).sum();
     let (rows, values): (u128, u128) = (of(|shape| shape.rows), of(|shape| shape.values));
     width <= MOST_COLUMNS && values * SPARSE as u128 <= rows * width as u128
 }
