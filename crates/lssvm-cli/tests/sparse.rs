@@ -49,7 +49,11 @@ fn zeros_are_not_written_to_fill_the_disk() {
     folder.write("wide.svm", texts(0..300));
     folder.refused(
         "convert wide.svm wide.data",
-        &["wide.svm: there are 300 rows of 1000000 features", "1.20 GB", "as it is"],
+        &[
+            "wide.svm: there are 300 rows of 1000000 features",
+            "1.20 GB",
+            "as it is",
+        ],
     );
     assert!(!exists(&folder.path("wide.data")));
 }

@@ -41,6 +41,7 @@ impl<T: Scalar> Solver<T> for Average<T> {
             relative_change: 0.0,
             jitter: 0.0,
             finished: true,
+            abandoned: false,
         };
         for member in &mut self.members {
             let step = member.step(work)?;

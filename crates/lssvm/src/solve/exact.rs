@@ -222,6 +222,7 @@ impl<T: Scalar> Solver<T> for Exact<T> {
             relative_change: 1.0,
             jitter,
             finished: true,
+            abandoned: false,
         })
     }
 

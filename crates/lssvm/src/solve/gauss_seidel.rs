@@ -10,6 +10,11 @@
 //! error falls quickly in the first passes and slowly after that: for a small
 //! residual take [`super::pcg`]. Before the tolerance is said to be met, and now and
 //! then if Ω is kept in half precision, R is computed anew with true values of Ω.
+//!
+//! Where Ω is not kept, the first pass computes half of it: R is needed only in blocks that
+//! are still to come, for V is zero there. After the pass R is computed anew, from the other
+//! half so to speak, and with it comes the certificate: a model after one pass costs as
+//! much as two looks at half of Ω.
 
 use rand_chacha::ChaCha8Rng;
 
@@ -56,7 +61,7 @@ impl<T: Scalar> GaussSeidel<T> {
     pub fn bytes(n: usize, block_size: usize, outputs: usize) -> u64 {
         let block = (tiles_of(block_size) * TILE).min(n);
         let blocks = n.div_ceil(block.max(1)) as u64;
-        let columns = 6 * (outputs as u64 + 1) * n as u64 * size_of::<T>() as u64;
+        let columns = 8 * (outputs as u64 + 1) * n as u64 * size_of::<T>() as u64;
         blocks * Store::<T>::bytes(block, Format::Full) + columns
     }
 
@@ -83,6 +88,26 @@ impl<T: Scalar> GaussSeidel<T> {
     }
 }
 
+/// V, R and the generator.
+type Before<T> = (Matrix<T>, Matrix<T>, ChaCha8Rng);
+
+impl<T: Scalar> GaussSeidel<T> {
+    /// Goes back to where a pass began. Of the first one the weights are worth having.
+    fn abandon(&mut self, (v, r, rng): Before<T>, first: bool, jitter: f64) -> Step {
+        let relative_change = match first {
+            true => self.reached.take_over(&self.v),
+            false => 0.0,
+        };
+        (self.v, self.r, self.rng) = (v, r, rng);
+        Step {
+            relative_change,
+            jitter,
+            abandoned: true,
+            ..Step::NONE
+        }
+    }
+}
+
 /// Whole tiles, about as many rows.
 fn tiles_of(block_size: usize) -> usize {
     ((block_size + TILE / 2) / TILE).max(1)
@@ -95,11 +120,23 @@ impl<T: Scalar> Solver<T> for GaussSeidel<T> {
             false => 0.0,
         };
         let system = work.system;
-        let (n, k) = (system.n() as f64, self.r.cols());
+        let k = self.r.cols();
+        let first = self.v.values().iter().all(|&v| v == T::ZERO);
+        let ahead_only = first && system.kept().is_none();
+        let before = (self.v.clone(), self.r.clone(), self.rng.clone());
         let mut order: Vec<usize> = (0..self.blocks.len()).collect();
         random::shuffle(&mut self.rng, &mut order);
-        for block in order {
+        let mut wanted = vec![true; system.tile_rows()];
+        for (done, &block) in order.iter().enumerate() {
+            if !(work.progress)(done as f64 / order.len() as f64) {
+                return Ok(self.abandon(before, first, jitter));
+            }
             let Block { tiles, factor } = &self.blocks[block];
+            if ahead_only {
+                wanted[tiles.clone()].fill(false);
+            }
+            let tiles_ahead = wanted.iter().filter(|wanted| **wanted).count();
+            let n = (tiles_ahead * TILE).min(system.n()) as f64;
             let within = system.rows_of_tiles(tiles);
             let values = self.r.values()[within.start * k..within.end * k].to_vec();
             let mut change = Matrix::from_vec(within.len(), k, values);
@@ -115,12 +152,14 @@ impl<T: Scalar> Solver<T> for GaussSeidel<T> {
                 let own = &mut v.values_mut()[within.start * k..within.end * k];
                 let pairs = own.iter_mut().zip(change.values());
                 pairs.for_each(|(v, &c)| *v += c);
-                system.subtract_columns(r, tiles, &change);
+                system.subtract_columns(r, tiles, &change, |tile| wanted[tile]);
             });
         }
         let change = self.reached.take_over(&self.v);
-        self.reached.estimate(system, &self.r);
-        if self.reached.is_due(system, self.tolerance) {
+        if !ahead_only {
+            self.reached.estimate(system, &self.r);
+        }
+        if ahead_only || self.reached.is_due(system, self.tolerance) {
             let product = true_product(work, &self.v);
             self.r = left_over(&self.reached.right_hand_sides(system), &product);
             self.reached.certify(system, &product);
@@ -129,6 +168,7 @@ impl<T: Scalar> Solver<T> for GaussSeidel<T> {
             relative_change: change,
             jitter,
             finished: false,
+            abandoned: false,
         })
     }
 

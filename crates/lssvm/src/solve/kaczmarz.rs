@@ -76,6 +76,7 @@ impl<T: Scalar> Solver<T> for Kaczmarz<T> {
             relative_change: relative(change, self.weights.norm()),
             jitter,
             finished: false,
+            abandoned: false,
         })
     }
 

@@ -58,6 +58,7 @@ impl<T: Scalar> Solver<T> for KaczmarzMp<T> {
             relative_change: relative(change + pursuit, self.weights.norm()),
             jitter,
             finished: false,
+            abandoned: false,
         })
     }
 

@@ -58,6 +58,7 @@ impl<T: Scalar> Solver<T> for MatchingPursuit<T> {
             relative_change: relative(self.change.frobenius_norm(), self.weights.norm()),
             jitter,
             finished: false,
+            abandoned: false,
         })
     }
 

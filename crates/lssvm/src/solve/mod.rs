@@ -300,6 +300,9 @@ pub struct Step {
     pub jitter: f64,
     /// True if there is nothing left to do.
     pub finished: bool,
+    /// True if somebody asked to stop before it was done. It does not count: the solver is
+    /// where it was before, except that the weights of a first step may be worth having.
+    pub abandoned: bool,
 }
 
 impl Step {
@@ -308,6 +311,7 @@ impl Step {
         relative_change: 0.0,
         jitter: 0.0,
         finished: false,
+        abandoned: false,
     };
 }
 

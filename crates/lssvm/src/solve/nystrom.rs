@@ -62,6 +62,7 @@ impl<T: Scalar> Solver<T> for Nystrom<T> {
             relative_change: relative(share * change.norm(), self.weights.norm()),
             jitter,
             finished: false,
+            abandoned: false,
         })
     }
 

@@ -200,6 +200,7 @@ impl<T: Scalar> Solver<T> for Pcg<T> {
             relative_change: change,
             jitter: 0.0,
             finished: false,
+            abandoned: false,
         })
     }
 

@@ -298,12 +298,23 @@ pub fn run_on<T: Scalar>(
         if let Some(stopped) = ended {
             break stopped;
         }
-        let iteration = track.step(system, &mut block, test, validation, every, observer)?;
-        ended = track.end(observer.iteration(&iteration));
+        let step = track.step(system, &mut block, test, validation, every, observer);
+        let iteration = match step {
+            Ok(iteration) => {
+                ended = track.end(observer.iteration(&iteration));
+                iteration
+            }
+            // Within a step: what the steps before it reached is the result.
+            Err(Error::Interrupted) if track.has_begun() => {
+                ended = Some(Stopped::Interrupted);
+                track.last()
+            }
+            Err(error) => return Err(error),
+        };
         let keeper = course.keeper.as_deref_mut();
         let wanted = |keeper: &Keeper| match ended {
             None => keeper.is_due(),
-            Some(stopped) => stopped == Stopped::Interrupted,
+            Some(stopped) => stopped == Stopped::Interrupted && !track.is_partial(),
         };
         if let Some(keeper) = keeper.filter(|keeper| wanted(keeper)) {
             let start = Instant::now();

@@ -257,3 +257,88 @@ fn the_objective_never_falls_by_more_than_the_gap() {
         assert!((certificate.relative_residual - residual).abs() < 1e-9);
     }
 }
+
+/// Passes of Gauss–Seidel, as many as wished, on a system of several blocks.
+fn passes(
+    kept: Option<Format>,
+    iterations: usize,
+    observer: &mut dyn Observer,
+) -> Result<Solution<f64>> {
+    let (system, _) = system::<f64>(5 * TILE + 77, 2, kept);
+    let plan = Plan {
+        method: Method::GaussSeidel,
+        block_size: TILE,
+        seed: 3,
+        averages: 1,
+        rank: None,
+        tolerance: 0.0,
+        loo: false,
+    };
+    let limits = Limits {
+        iterations,
+        seconds: None,
+        spent: 0.0,
+        tolerance: 0.0,
+        patience: None,
+    };
+    run(&system, &plan, &limits, &mut None, &mut None, 0, observer)
+}
+
+#[test]
+fn the_first_pass_over_half_of_the_kernel_is_that_over_all_of_it() {
+    for iterations in [1, 3] {
+        let all = passes(Some(Format::Full), iterations, &mut Silent).unwrap();
+        let half = passes(None, iterations, &mut Silent).unwrap();
+        assert!(distance(&half.weights, &all.weights) < 1e-12);
+        let (a, b) = (all.residual.unwrap(), half.residual.unwrap());
+        assert!((a.relative - b.relative).abs() < 1e-9, "{a:?} {b:?}");
+        assert!(half.certificate.is_some());
+    }
+}
+
+/// Asks to stop the n-th time it is told how far a step is.
+struct StopWithin(usize);
+
+impl Observer for StopWithin {
+    fn iteration(&mut self, _: &Iteration) -> Flow {
+        match self.0 {
+            0 => Flow::Stop,
+            _ => Flow::Continue,
+        }
+    }
+
+    fn progress(&mut self, done: f64) -> Flow {
+        assert!((0.0..=1.0).contains(&done));
+        self.0 = self.0.saturating_sub(1);
+        match self.0 {
+            0 => Flow::Stop,
+            _ => Flow::Continue,
+        }
+    }
+}
+
+#[test]
+fn a_pass_that_is_interrupted_leaves_the_model_so_far() {
+    // The blocks' factors are told of first; then six blocks a pass.
+    let one = passes(None, 1, &mut Silent).unwrap();
+    let mut seen = Vec::new();
+    for tellings in 1..60 {
+        let Ok(stopped) = passes(None, 2, &mut StopWithin(tellings)) else {
+            // Before there was anything to keep.
+            assert!(seen.is_empty());
+            continue;
+        };
+        if stopped.stopped != Stopped::Interrupted {
+            break;
+        }
+        assert_eq!(stopped.iterations, 1);
+        let in_first = stopped.certificate.is_none();
+        if !in_first {
+            // The second pass was abandoned: this is the model of the first.
+            assert_eq!(distance(&stopped.weights, &one.weights), 0.0);
+        }
+        seen.push(in_first);
+    }
+    assert!(seen.contains(&true) && seen.contains(&false), "{seen:?}");
+    assert!(seen.is_sorted_by(|a, b| a >= b));
+}

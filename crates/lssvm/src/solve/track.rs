@@ -29,6 +29,8 @@ pub(super) struct Track<T: Scalar> {
     /// What earlier processes of the same run have spent.
     earlier: f64,
     finished: bool,
+    /// The last step was abandoned, and its weights are the model all the same.
+    partial: bool,
     /// Whether it began at weights that were given.
     started: bool,
     method: Method,
@@ -46,6 +48,7 @@ impl<T: Scalar> Track<T> {
             seconds: limits.spent,
             earlier: 0.0,
             finished: false,
+            partial: false,
             started: false,
             method,
         })
@@ -113,7 +116,11 @@ impl<T: Scalar> Track<T> {
             false => self.solver.step(&mut work)?,
         };
         self.check(&step, number)?;
-        let last = step.finished || number == self.limits.iterations;
+        if step.abandoned && (!self.history.is_empty() || step.relative_change == 0.0) {
+            return Err(Error::Interrupted);
+        }
+        self.partial = step.abandoned;
+        let last = self.partial || step.finished || number == self.limits.iterations;
         let due = there || last || (every > 0 && number.is_multiple_of(every));
         let (phases, solver) = (&mut self.phases, &*self.solver);
         let mut follow = |rows: &mut Option<Followed<T>>| {
@@ -150,6 +157,17 @@ impl<T: Scalar> Track<T> {
             "iteration {number} left the range of the number type; scale the features, use a \
              smaller c or --precision f64"
         )))
+    }
+
+    /// Whether the last step was abandoned: the weights are those of a part of it, and there
+    /// is nothing to go on from.
+    pub(super) fn is_partial(&self) -> bool {
+        self.partial
+    }
+
+    /// Whether there is a model already.
+    pub(super) fn has_begun(&self) -> bool {
+        !self.history.is_empty()
     }
 
     /// Why the run ends here, if it does. `asked`: what an observer wishes.
@@ -256,7 +274,7 @@ impl<T: Scalar> Track<T> {
         Ok(())
     }
 
-    fn last(&self) -> Iteration {
+    pub(super) fn last(&self) -> Iteration {
         *self.history.last().expect("at least one step was made")
     }
 
@@ -290,7 +308,12 @@ impl<T: Scalar> Track<T> {
                 )
             }
         };
-        let certificate = known.or_else(|| self.certify(system, &weights));
+        // Who wants to stop does not wait for all of Ω to be computed again.
+        let in_time = stopped != Stopped::Interrupted || system.kept().is_some();
+        let certificate = known.or_else(|| {
+            let certificate = in_time.then(|| self.certify(system, &weights));
+            certificate.flatten()
+        });
         let certain = certificate.as_ref().map(|c| Residual {
             relative: c.relative_residual,
             exact: true,

@@ -144,8 +144,15 @@ impl<T: Scalar> System<T> {
         out
     }
 
-    /// `r −= S[:, rows of these tiles] · change`
-    pub fn subtract_columns(&self, r: &mut Matrix<T>, tiles: &Range<usize>, change: &Matrix<T>) {
+    /// `r −= S[:, rows of these tiles] · change`, in the rows of the tile rows that are
+    /// `wanted`; what happens to others does not matter.
+    pub fn subtract_columns(
+        &self,
+        r: &mut Matrix<T>,
+        tiles: &Range<usize>,
+        change: &Matrix<T>,
+        wanted: impl Fn(usize) -> bool + Sync,
+    ) {
         let k = r.cols();
         let within = self.rows_of_tiles(tiles);
         assert_eq!((change.rows(), change.cols()), (within.len(), k));
@@ -153,6 +160,7 @@ impl<T: Scalar> System<T> {
         r.values_mut()
             .par_chunks_mut(TILE * k)
             .enumerate()
+            .filter(|(other, _)| wanted(*other))
             .for_each_init(
                 || (Vec::new(), Vec::new()),
                 |(scratch, sums), (other, r)| {
@@ -289,7 +297,14 @@ mod tests {
         let within = system.rows_of_tiles(&tiles);
         let change = Matrix::from_fn(within.len(), 5, |i, c| v.get(within.start + i, c));
         let mut r = v.clone();
-        system.subtract_columns(&mut r, &tiles, &change);
+        system.subtract_columns(&mut r, &tiles, &change, |_| true);
+        let mut some = v.clone();
+        system.subtract_columns(&mut some, &tiles, &change, |tile| tile % 2 == 0);
+        for tile in (0..last).step_by(2).filter(|tile| !tiles.contains(tile)) {
+            for i in system.rows_of_tiles(&(tile..tile + 1)) {
+                assert_eq!(some.row(i), r.row(i));
+            }
+        }
         let block = system.block_tiles(&tiles);
         let some: Vec<usize> = (0..n).step_by(3).collect();
         let all: Vec<usize> = (0..n).collect();

@@ -418,6 +418,7 @@ impl<T: Scalar> Solver<T> for Centers<T> {
             relative_change: change,
             jitter,
             finished: false,
+            abandoned: !went_on,
         })
     }
 
