@@ -23,6 +23,9 @@ use crate::{Error, Result};
 /// The name of the numbers of all iterations.
 pub(super) const HISTORY: &str = "history";
 
+/// Rows, iterations and the like are fewer: of what is larger, some sum would overflow.
+const LARGEST_COUNT: usize = isize::MAX as usize;
+
 /// Numbers by name.
 #[derive(Debug, Default)]
 pub struct State<'a> {
@@ -219,12 +222,13 @@ impl<'a> State<'a> {
         numbers.try_into().map_err(wrong)
     }
 
-    /// Takes all counts of this name.
+    /// Takes all counts of this name. To each of them one can be added.
     pub fn take_counts(&mut self, name: &str) -> Result<Vec<usize>> {
         let counts = values::<u64>(&self.take(name, Kind::U64)?.bytes);
         let counts = counts.into_iter().map(usize::try_from);
-        let counts: Result<Vec<usize>, _> = counts.collect();
-        counts.map_err(|_| unfit(&self.name(name), "counts beyond this machine's range"))
+        let counts = counts.map(|count| count.ok().filter(|&count| count <= LARGEST_COUNT));
+        let counts: Option<Vec<usize>> = counts.collect();
+        counts.ok_or_else(|| unfit(&self.name(name), "counts what no memory could hold"))
     }
 
     /// Takes one count.
@@ -380,6 +384,9 @@ mod tests {
         assert!(full().take_matrix::<f32>("m", (2, 1)).is_err());
         assert!(full().take_matrix::<f32>("n", (1, 2)).is_err());
         assert!(full().take_count("c").is_err());
+        let mut beyond = State::default();
+        beyond.put_counts("members", [usize::MAX]);
+        assert!(beyond.take_count("members").is_err());
         assert!(full().take_residual("c").is_err());
         assert!(full().take_exactly::<3>("c").is_err());
         let mut rng = random::rng(1);
