@@ -38,6 +38,10 @@ impl PyModel {
     pub fn new(model: AnyModel) -> Self {
         Self(Arc::new(model))
     }
+
+    pub fn inner(&self) -> Arc<AnyModel> {
+        Arc::clone(&self.0)
+    }
 }
 
 #[pymethods]
@@ -261,13 +265,18 @@ fn in_pool<R: Send>(
     pool.install(f)
 }
 
-/// The model of one precision in a model of any.
-trait Of: Sized {
+/// The model of one precision in a model of any, and back.
+pub trait Of: Sized {
     fn of(model: &AnyModel) -> lssvm::Result<&Self>;
+    fn any(self) -> AnyModel;
 }
 
 fn another() -> lssvm::Error {
-    lssvm::Error::Data("a model of another precision".into())
+    lssvm::Error::Data(
+        "the model has another precision: leave precision at 'auto', which takes that of the \
+         model, or fit from the beginning"
+            .into(),
+    )
 }
 
 impl Of for Model<f32> {
@@ -277,6 +286,10 @@ impl Of for Model<f32> {
             AnyModel::F64(_) => Err(another()),
         }
     }
+
+    fn any(self) -> AnyModel {
+        AnyModel::F32(self)
+    }
 }
 
 impl Of for Model<f64> {
@@ -285,6 +298,10 @@ impl Of for Model<f64> {
             AnyModel::F64(model) => Ok(model),
             AnyModel::F32(_) => Err(another()),
         }
+    }
+
+    fn any(self) -> AnyModel {
+        AnyModel::F64(self)
     }
 }
 

@@ -1,6 +1,7 @@
 """Ctrl-C, progress, and other threads while a fit runs."""
 
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -125,6 +126,23 @@ def test_ctrl_c_ends_a_fit_in_a_notebook():
     finally:
         client.stop_channels()
         kernel.shutdown_kernel(now=True)
+
+
+READ = """
+    import os, signal, threading, numpy as np, lssvm
+    X = np.random.default_rng(0).normal(size=(300_000, 60))
+    threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
+    lssvm.LSSVMRegressor(method="centers", n_centers=300, memory="200M", tol=0, max_iter=1000).fit(X, X[:, 0])
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+def test_a_process_ends_well_while_rows_are_read():
+    # The interpreter ends while a thread of the core asks it for rows of X.
+    command = [sys.executable, "-c", textwrap.dedent(READ)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.stderr.endswith("KeyboardInterrupt\n"), done.stderr
+    assert done.returncode == -signal.SIGINT
 
 
 def ticks_during(work):
