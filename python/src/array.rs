@@ -2,8 +2,8 @@
 //!
 //! The core keeps its own rows, so that an array is copied once, whatever its type,
 //! strides and order, straight into the number type of the computation. Rows to learn
-//! from are copied when they are needed ([`Rows::kept`]): a method that reads them batch
-//! by batch leaves an array that is mapped from a file in its file.
+//! from and to predict are copied when they are needed ([`Rows::kept`]): what reads them
+//! batch by batch leaves an array that is mapped from a file in its file.
 
 use std::ops::Range;
 use std::path::Path;

@@ -158,10 +158,10 @@ def test_an_array_in_a_file_stays_there(early_stopping, tmp_path):
     )  # fmt: skip
     with Highest() as highest, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model.fit(X, y)
+        predicted = model.fit(X, y).predict(X)
     assert 0 < highest.bytes < X.nbytes / 2, highest.bytes
-    some = model.support_
-    np.testing.assert_array_equal(model.support_vectors_, X[some])
+    np.testing.assert_array_equal(model.support_vectors_, X[model.support_])
+    np.testing.assert_array_equal(predicted[123_456:123_460], model.predict(X[123_456:123_460]))
 
 
 def test_it_is_the_same_fit_wherever_the_rows_are(tmp_path):

@@ -77,9 +77,9 @@ def interrupted(prepare, work, quiet):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals")
-@pytest.mark.parametrize("method", ["mp", "pcg", "gauss-seidel", "kaczmarz-mp", "exact"])
+@pytest.mark.parametrize("method", ["mp", "pcg", "gauss-seidel", "kaczmarz-mp", "centers", "exact"])
 def test_ctrl_c_ends_a_fit(method):
-    more = "" if method == "exact" else "block_size=1000"
+    more = {"exact": "", "centers": "n_centers=2000"}.get(method, "block_size=1000")
     # The direct method ends between its panels, which may take long on a slow machine.
     iterative = method != "exact"
     said = interrupted(
