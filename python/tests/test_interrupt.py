@@ -193,6 +193,33 @@ def test_the_bar_is_shown(capsys):
     assert "mp" in capsys.readouterr().err
 
 
+WITHOUT_TQDM = """
+import sys
+sys.modules["tqdm"] = sys.modules["tqdm.auto"] = None
+"""
+
+BAR = """
+import numpy as np, lssvm, lssvm._progress
+lssvm._progress._PATIENCE = 0  # Also on a fast machine.
+X = np.random.default_rng(0).normal(size=(4000, 100))
+model = lssvm.LSSVMRegressor(method="mp", block_size=400, max_iter=60, tol=0, verbose=1)
+_ = model.fit(X, X[:, 0])
+"""
+
+
+@pytest.mark.parametrize("prepare", ["", WITHOUT_TQDM], ids=["tqdm", "plain"])
+def test_the_bar_is_shown_in_a_notebook(prepare):
+    nbformat = pytest.importorskip("nbformat")
+    nbclient = pytest.importorskip("nbclient")
+    cell = nbformat.v4.new_code_cell(prepare + BAR)
+    notebook = nbformat.v4.new_notebook(cells=[cell])
+    nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3").execute()
+    # Text, or a widget where there are any.
+    shown = "".join(str(output) for output in cell.outputs)
+    assert "mp:" in shown and "100" in shown, shown
+    assert "Warning" not in shown
+
+
 def test_an_error_in_the_middle_is_raised(monkeypatch):
     from lssvm import _base
 
