@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -205,6 +206,49 @@ def test_a_fit_that_is_kept_has_the_bits_of_one_that_is_not(tmp_path):
         kept = lssvm.LSSVMRegressor(checkpoint=tmp_path / method, checkpoint_every=0, **parameters)
         np.testing.assert_array_equal(kept.fit(X, y).predict(X), plain.fit(X, y).predict(X))
         assert not (tmp_path / method).exists()
+
+
+def test_a_model_file_does_not_say_where_its_run_was_kept(tmp_path):
+    X, y = problem()
+    model = lssvm.LSSVMRegressor(checkpoint=str(tmp_path / "run"), **RUN).fit(X, y)
+    model.save(tmp_path / "m.lssvm")
+    again = lssvm.load(tmp_path / "m.lssvm")
+    assert again.checkpoint is None
+    assert again.get_params() == model.get_params() | {"checkpoint": None}
+
+
+def test_a_folder_that_is_lost_is_a_warning(monkeypatch, tmp_path):
+    folder = tmp_path / "run"
+
+    class Thief(Told):
+        def __call__(self, kind, *told):
+            if kind == "iteration" and told[0] == 5:
+                shutil.rmtree(folder)
+
+    monkeypatch.setattr(_base, "Progress", Thief)
+    X, y = problem()
+    model = lssvm.LSSVMRegressor(
+        checkpoint=folder, checkpoint_every=0, random_state=0, verbose=1, **RUN
+    )
+    with pytest.warns(UserWarning, match="could not be kept"):
+        model.fit(X, y)
+    whole = lssvm.LSSVMRegressor(random_state=0, **RUN).fit(X, y)
+    np.testing.assert_array_equal(model.dual_coef_, whole.dual_coef_)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="locks")
+def test_a_folder_that_another_process_uses_is_refused(watch, tmp_path):
+    import fcntl
+
+    folder = tmp_path / "run"
+    model = interrupted(folder, watch)
+    watch()
+    with open(folder / "lock", "w") as lock:
+        # As another process would have it, once the interrupted run has left it.
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(ValueError, match="in use by another process"):
+            model.fit(*problem())
+    model.fit(*problem())
 
 
 # ----- going on from a solution

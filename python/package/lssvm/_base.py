@@ -438,7 +438,10 @@ class _BaseLSSVM(BaseEstimator):
         return json.dumps(kept)
 
     def _parameters_to_write(self) -> dict[str, Any]:
-        return self.get_params(deep=False)
+        parameters = self.get_params(deep=False)
+        # A place on this machine, and of a run that has ended.
+        del parameters["checkpoint"]
+        return parameters
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file, for :func:`lssvm.load` and the program ``lssvm``.
