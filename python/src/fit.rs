@@ -1,6 +1,7 @@
 //! Training.
 
 use std::collections::BTreeMap;
+use std::ffi::CString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use lssvm::linalg::{Matrix, Precision};
 use lssvm::model::{AnyModel, Model};
 use lssvm::train::{self, Checkpoint, Checkpoints, Config, Report, StreamData, Trainer};
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyUserWarning, PyValueError};
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 
@@ -192,8 +193,10 @@ where
     };
     let folder = keep.as_ref().map(|keep| keep.folder.as_path());
     let (mut model, report) = beside_in(py, progress, folder, work)?;
-    if let Some(folder) = folder {
-        Checkpoint::remove(folder).map_err(raise)?;
+    if let Some(Err(error)) = folder.map(Checkpoint::remove) {
+        // The model is there, and worth more than a clean folder.
+        let text = CString::new(error.to_string()).unwrap_or_default();
+        PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 1)?;
     }
     notes
         .iter()

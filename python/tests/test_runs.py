@@ -236,6 +236,24 @@ def test_a_folder_that_is_lost_is_a_warning(monkeypatch, tmp_path):
     np.testing.assert_array_equal(model.dual_coef_, whole.dual_coef_)
 
 
+def test_a_checkpoint_that_cannot_be_removed_costs_no_model(monkeypatch, tmp_path):
+    folder = tmp_path / "run"
+
+    class Blocker(Told):
+        def __call__(self, kind, *told):
+            if kind == "iteration" and told[0] == 5:
+                # A folder has the name of the file.
+                shutil.rmtree(folder)
+                (folder / "checkpoint").mkdir(parents=True)
+
+    monkeypatch.setattr(_base, "Progress", Blocker)
+    X, y = problem()
+    model = lssvm.LSSVMRegressor(checkpoint=folder, verbose=1, **RUN)
+    with pytest.warns(UserWarning, match="cannot remove the checkpoint"):
+        model.fit(X, y)
+    assert model.predict(X).shape == y.shape
+
+
 @pytest.mark.skipif(os.name == "nt", reason="locks")
 def test_a_folder_that_another_process_uses_is_refused(watch, tmp_path):
     import fcntl
