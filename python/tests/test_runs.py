@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -223,7 +222,8 @@ def test_a_folder_that_is_lost_is_a_warning(monkeypatch, tmp_path):
     class Thief(Told):
         def __call__(self, kind, *told):
             if kind == "iteration" and told[0] == 5:
-                shutil.rmtree(folder)
+                # At once, also while a checkpoint is being written.
+                folder.rename(tmp_path / "stolen")
 
     monkeypatch.setattr(_base, "Progress", Thief)
     X, y = problem()
@@ -243,7 +243,7 @@ def test_a_checkpoint_that_cannot_be_removed_costs_no_model(monkeypatch, tmp_pat
         def __call__(self, kind, *told):
             if kind == "iteration" and told[0] == 5:
                 # A folder has the name of the file.
-                shutil.rmtree(folder)
+                folder.rename(tmp_path / "away")
                 (folder / "checkpoint").mkdir(parents=True)
 
     monkeypatch.setattr(_base, "Progress", Blocker)
