@@ -1,20 +1,25 @@
 //! Training.
 
 use std::collections::BTreeMap;
+use std::ffi::CString;
+use std::path::PathBuf;
+use std::sync::Arc;
 
-use lssvm::data::{Dataset, Labels};
+use lssvm::data::{Labels, Picked, Stream};
 use lssvm::linalg::{Matrix, Precision};
 use lssvm::model::{AnyModel, Model};
-use lssvm::train::{self, Config, Data, Report};
+use lssvm::train::{self, Checkpoint, Checkpoints, Config, Report, StreamData, Trainer};
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyUserWarning, PyValueError};
 use pyo3::prelude::*;
+use serde_json::{Value, json};
 
-use crate::array::{Number, Rows, to_array};
+use crate::array::{ArrayRows, Number, Rows, to_array};
+use crate::checkpoint::{GIVEN, is_kept, kept, resumed};
 use crate::error::raise;
-use crate::model::PyModel;
+use crate::model::{Of, PyModel};
 use crate::report::PyReport;
-use crate::run::{Caller, beside};
+use crate::run::{Caller, beside, beside_in, wait_for_stopped};
 
 /// What is to be learnt: classes as (names, codes), or values.
 #[derive(FromPyObject)]
@@ -44,95 +49,159 @@ pub fn config(json: &str) -> PyResult<Config> {
     serde_json::from_str(json).map_err(|e| PyValueError::new_err(e.to_string()))
 }
 
-/// What came with the rows.
-struct Beside {
-    labels: Labels,
-    weights: Option<Vec<f64>>,
-    feature_names: Option<Vec<String>>,
-}
+/// Where a run is kept, and how often, in seconds.
+type Keep = (PathBuf, f64);
 
-fn dataset<T: Number>(x: &Rows<'_>, beside: Beside) -> Dataset<T> {
-    let mut data = Dataset::new("X".as_ref(), x.to_matrix::<T>());
-    data.labels = Some(beside.labels);
-    data.weights = beside.weights;
-    data.feature_names = beside.feature_names;
-    data
-}
-
-/// Trains on the rows of `x`; returns the model and what the run ended with.
+/// Trains on rows of `x`, on those with these indices if not on all; returns the model and
+/// what the run ended with. `target` and `weights` are those of these rows; `validation`:
+/// other rows of `x`, and their targets. With a folder to keep the run in, one that is
+/// there goes on if it is this one. `start`: the model to begin at.
 #[pyfunction]
-#[pyo3(signature = (x, target, config, *, weights=None, feature_names=None, validation=None, notes=None, progress=None))]
+#[pyo3(signature = (x, target, config, *, rows=None, weights=None, feature_names=None, validation=None, notes=None, keep=None, start=None, progress=None))]
 #[allow(clippy::too_many_arguments)]
 pub fn fit(
     py: Python<'_>,
     x: Rows<'_>,
     target: Target<'_>,
     config: &str,
+    rows: Option<PyReadonlyArray1<'_, u64>>,
     weights: Option<PyReadonlyArray1<'_, f64>>,
     feature_names: Option<Vec<String>>,
-    validation: Option<(Rows<'_>, Target<'_>)>,
+    validation: Option<(PyReadonlyArray1<'_, u64>, Target<'_>)>,
     notes: Option<BTreeMap<String, String>>,
+    keep: Option<Keep>,
+    start: Option<PyRef<'_, PyModel>>,
     progress: Option<Bound<'_, PyAny>>,
 ) -> PyResult<(PyModel, PyReport)> {
-    let config = self::config(config)?;
-    let train = Beside {
-        labels: target.labels()?,
-        weights: weights.map(|w| w.as_array().to_vec()),
-        feature_names: feature_names.clone(),
+    let settings = Settings {
+        config: self::config(config)?,
+        given: serde_json::from_str(config).unwrap_or_default(),
+        notes: notes.unwrap_or_default(),
+        keep: keep.map(kept).transpose()?,
+        start: start.map(|start| start.inner()),
     };
     let validation = match validation {
-        Some((x, target)) => {
-            let labels = target.labels()?;
-            Some((x, labels))
-        }
+        Some((rows, target)) => Some((places(&rows), target.labels()?)),
         None => None,
     };
-    let (progress, notes) = (progress.as_ref(), notes.unwrap_or_default());
-    match config.precision.unwrap_or_default() {
-        Precision::F32 => {
-            let data = data::<f32>(&x, train, validation);
-            let (mut model, report) = trained(py, data, config, progress)?;
-            notes
-                .iter()
-                .for_each(|(key, text)| model.set_note(key, text));
-            Ok((PyModel::new(AnyModel::F32(model)), report))
-        }
-        Precision::F64 => {
-            let data = data::<f64>(&x, train, validation);
-            let (mut model, report) = trained(py, data, config, progress)?;
-            notes
-                .iter()
-                .for_each(|(key, text)| model.set_note(key, text));
-            Ok((PyModel::new(AnyModel::F64(model)), report))
-        }
+    let given = Given {
+        x: x.kept(),
+        rows: rows.as_ref().map(places),
+        labels: target.labels()?,
+        weights: weights.map(|w| w.as_array().to_vec()),
+        feature_names,
+        validation,
+    };
+    if let Some(keep) = &settings.keep {
+        // A run in this folder that was interrupted may not have left it yet.
+        wait_for_stopped(py, &keep.folder)?;
+    }
+    let progress = progress.as_ref();
+    match settings.config.precision.unwrap_or_default() {
+        Precision::F32 => trained::<f32>(py, given, settings, progress),
+        Precision::F64 => trained::<f64>(py, given, settings, progress),
     }
 }
 
-fn data<T: Number>(x: &Rows<'_>, train: Beside, validation: Option<(Rows<'_>, Labels)>) -> Data<T> {
-    let validation = validation.map(|(x, labels)| {
-        let beside = Beside {
-            labels,
-            weights: None,
-            feature_names: train.feature_names.clone(),
+fn places(rows: &PyReadonlyArray1<'_, u64>) -> Vec<usize> {
+    rows.as_array().iter().map(|&row| row as usize).collect()
+}
+
+/// What a run learns from.
+struct Given {
+    x: ArrayRows,
+    rows: Option<Vec<usize>>,
+    labels: Labels,
+    weights: Option<Vec<f64>>,
+    feature_names: Option<Vec<String>>,
+    validation: Option<(Vec<usize>, Labels)>,
+}
+
+impl Given {
+    fn data<T: Number>(self) -> PyResult<StreamData<T>> {
+        let all: Arc<dyn lssvm::data::Rows<T>> = Arc::new(self.x);
+        let part = |rows: Option<Vec<usize>>, labels: Labels, weights: Option<Vec<f64>>| {
+            let features = match rows {
+                Some(rows) if rows.iter().any(|&row| row >= all.len()) => {
+                    return Err(PyValueError::new_err("there is no such row"));
+                }
+                Some(rows) => Arc::new(Picked::new(Arc::clone(&all), rows)),
+                None => Arc::clone(&all),
+            };
+            if labels.len() != features.len() {
+                return Err(PyValueError::new_err("as many labels as rows are needed"));
+            }
+            let mut part = Stream::new("X".as_ref(), features);
+            part.labels = Some(labels);
+            part.weights = weights;
+            part.feature_names.clone_from(&self.feature_names);
+            Ok(part)
         };
-        dataset(&x, beside)
-    });
-    Data {
-        train: dataset(x, train),
-        validation,
-        test: None,
+        let validation = self.validation;
+        let validation = validation.map(|(rows, labels)| part(Some(rows), labels, None));
+        Ok(StreamData {
+            train: part(self.rows, self.labels, self.weights)?,
+            validation: validation.transpose()?,
+            test: None,
+        })
     }
+}
+
+/// How it does so.
+struct Settings {
+    config: Config,
+    /// The same as it came.
+    given: Value,
+    notes: BTreeMap<String, String>,
+    keep: Option<Checkpoints>,
+    start: Option<Arc<AnyModel>>,
 }
 
 fn trained<T: Number>(
     py: Python<'_>,
-    data: Data<T>,
-    config: Config,
+    given: Given,
+    settings: Settings,
     progress: Option<&Bound<'_, PyAny>>,
-) -> PyResult<(Model<T>, PyReport)> {
-    let work = move |caller: &mut Caller| train::fit(data, &config, caller);
-    let (model, report) = beside(py, progress, work)?;
-    Ok((model, PyReport::new(report)))
+) -> PyResult<(PyModel, PyReport)>
+where
+    Model<T>: Of,
+{
+    let data = given.data::<T>()?;
+    let (notes, keep) = (settings.notes.clone(), settings.keep.clone());
+    let work = move |caller: &mut Caller| {
+        let start = settings.start.as_deref().map(Model::<T>::of).transpose()?;
+        let trainer = match &settings.keep {
+            Some(keep) if is_kept(&keep.folder) => {
+                resumed(keep, &settings.config, &settings.given)?
+            }
+            keep => {
+                let trainer = Trainer::new(&settings.config);
+                let trainer = match start {
+                    Some(model) => trainer.warm_start(model),
+                    None => trainer,
+                };
+                match keep {
+                    Some(keep) => trainer.checkpoints(Checkpoints {
+                        notes: json!({ GIVEN: settings.given }),
+                        ..keep.clone()
+                    }),
+                    None => trainer,
+                }
+            }
+        };
+        trainer.fit(data, caller)
+    };
+    let folder = keep.as_ref().map(|keep| keep.folder.as_path());
+    let (mut model, report) = beside_in(py, progress, folder, work)?;
+    if let Some(Err(error)) = folder.map(Checkpoint::remove) {
+        // The model is there, and worth more than a clean folder.
+        let text = CString::new(error.to_string()).unwrap_or_default();
+        PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 1)?;
+    }
+    notes
+        .iter()
+        .for_each(|(key, text)| model.set_note(key, text));
+    Ok((PyModel::new(model.any()), PyReport::new(report)))
 }
 
 /// Solves for a kernel matrix; returns weights (rows × outputs), bias and report.

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! array ─┬─ fit ─ Model, Report          run: off the interpreter's lock, Ctrl-C heard
+//!        │   └─ checkpoint: runs that go on
 //!        ├─ tune
 //!        ├─ model: scores, files, bytes
 //!        ├─ pipeline: transformers
@@ -12,6 +13,7 @@
 //! is only what needs the core.
 
 mod array;
+mod checkpoint;
 mod dataset;
 mod error;
 mod fit;
@@ -31,11 +33,15 @@ fn _lssvm(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<pipeline::PyPipeline>()?;
     m.add_class::<report::PyReport>()?;
     m.add_function(wrap_pyfunction!(fit::fit, m)?)?;
+    m.add_function(wrap_pyfunction!(checkpoint::checkpoint_settings, m)?)?;
     m.add_function(wrap_pyfunction!(fit::fit_kernel_matrix, m)?)?;
     m.add_function(wrap_pyfunction!(tune::tune, m)?)?;
     m.add_function(wrap_pyfunction!(tune::chosen_method, m)?)?;
     m.add_function(wrap_pyfunction!(dataset::load_dataset, m)?)?;
     m.add_function(wrap_pyfunction!(pipeline::softmax, m)?)?;
     m.add_function(wrap_pyfunction!(model::thresholds, m)?)?;
+    let close = wrap_pyfunction!(array::close, m)?;
+    let atexit = m.py().import("atexit")?;
+    atexit.call_method1("register", (close,))?;
     Ok(())
 }

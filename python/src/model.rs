@@ -14,7 +14,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyType};
 
-use crate::array::{Number, Rows, to_array};
+use crate::array::{ArrayRows, Number, Rows, to_array};
 use crate::error::raise;
 use crate::fit::Target;
 use crate::report::PyReport;
@@ -37,6 +37,10 @@ macro_rules! either {
 impl PyModel {
     pub fn new(model: AnyModel) -> Self {
         Self(Arc::new(model))
+    }
+
+    pub fn inner(&self) -> Arc<AnyModel> {
+        Arc::clone(&self.0)
     }
 }
 
@@ -194,9 +198,9 @@ impl PyModel {
     where
         Model<T>: Of,
     {
-        let (model, x) = (Arc::clone(&self.0), x.to_matrix::<T>());
+        let (model, x) = (Arc::clone(&self.0), x.kept());
         let scores = beside(py, None, move |caller| {
-            in_pool(threads, || in_blocks(Model::<T>::of(&model)?, x, caller))
+            in_pool(threads, || in_blocks(Model::<T>::of(&model)?, &x, caller))
         })?;
         Ok(to_array(py, scores)?.into_any())
     }
@@ -231,26 +235,19 @@ pub fn thresholds(conformal: &str, coverage: f64) -> PyResult<Vec<f64>> {
 /// the core's own batches, so that the bits are those of the program.
 fn in_blocks<T: Number>(
     model: &Model<T>,
-    x: Matrix<T>,
+    x: &ArrayRows,
     caller: &mut Caller,
 ) -> lssvm::Result<Matrix<T>> {
-    let rows = model.batch_rows();
-    if x.rows() <= rows || x.cols() == 0 {
-        return model.decision_function(x);
-    }
-    let mut scores = Vec::with_capacity(x.rows() * model.n_outputs());
-    for values in x.values().chunks(rows * x.cols()) {
+    let (n, step) = (lssvm::data::Rows::<T>::len(x), model.batch_rows());
+    let mut scores = Vec::with_capacity(n * model.n_outputs());
+    for start in (0..n).step_by(step) {
         if caller.flow() == Flow::Stop {
             return Err(lssvm::Error::Interrupted);
         }
-        let block = Matrix::from_vec(values.len() / x.cols(), x.cols(), values.to_vec());
-        match model.decision_function(block) {
-            Ok(block) => scores.extend(block.into_values()),
-            // An error may name a row, which is to be counted from the first of all.
-            Err(_) => return model.decision_function(x),
-        }
+        let block = model.scores_of_rows(x, start..(start + step).min(n))?;
+        scores.extend(block.into_values());
     }
-    Ok(Matrix::from_vec(x.rows(), model.n_outputs(), scores))
+    Ok(Matrix::from_vec(n, model.n_outputs(), scores))
 }
 
 /// Runs `f` on so many threads.
@@ -263,13 +260,18 @@ fn in_pool<R: Send>(
     pool.install(f)
 }
 
-/// The model of one precision in a model of any.
-trait Of: Sized {
+/// The model of one precision in a model of any, and back.
+pub trait Of: Sized {
     fn of(model: &AnyModel) -> lssvm::Result<&Self>;
+    fn any(self) -> AnyModel;
 }
 
 fn another() -> lssvm::Error {
-    lssvm::Error::Data("a model of another precision".into())
+    lssvm::Error::Data(
+        "the model has another precision: leave precision at 'auto', which takes that of the \
+         model, or fit from the beginning"
+            .into(),
+    )
 }
 
 impl Of for Model<f32> {
@@ -279,6 +281,10 @@ impl Of for Model<f32> {
             AnyModel::F64(_) => Err(another()),
         }
     }
+
+    fn any(self) -> AnyModel {
+        AnyModel::F32(self)
+    }
 }
 
 impl Of for Model<f64> {
@@ -287,6 +293,10 @@ impl Of for Model<f64> {
             AnyModel::F64(model) => Ok(model),
             AnyModel::F32(_) => Err(another()),
         }
+    }
+
+    fn any(self) -> AnyModel {
+        AnyModel::F64(self)
     }
 }
 

@@ -23,10 +23,16 @@ impl PyReport {
 
 #[pymethods]
 impl PyReport {
-    /// Which rows the model has, of those that were learned from.
+    /// Which rows the model has, of those that were learned from; an image that is seen in
+    /// several ways is one row.
     #[getter]
     fn support(&self) -> Vec<usize> {
-        self.0.support.clone()
+        let ways = self
+            .0
+            .config
+            .augment
+            .map_or(1, |augment| augment.variants());
+        self.0.support.iter().map(|row| row / ways).collect()
     }
 
     /// Scores of the training rows by models that never saw them, if they were wanted.

@@ -4,10 +4,11 @@
 //! lets Python handle signals, and passes on what the work tells. If Python raises, the
 //! work is asked to stop and not waited for: it ends at its next look at the flag.
 
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
-use std::thread;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use lssvm::solve::{Flow, Iteration, Observer};
@@ -106,16 +107,44 @@ impl Watcher for Caller {
     fn ended(&mut self, _run: usize, _report: &Report) {}
 }
 
+/// Work that was asked to stop and may not have ended, by the folder it writes to.
+static STOPPED: Mutex<Vec<(PathBuf, JoinHandle<()>)>> = Mutex::new(Vec::new());
+
+/// Waits until work that was asked to stop has left this folder.
+pub fn wait_for_stopped(py: Python<'_>, folder: &Path) -> PyResult<()> {
+    loop {
+        {
+            let mut stopped = STOPPED.lock().unwrap_or_else(PoisonError::into_inner);
+            stopped.retain(|(_, thread)| !thread.is_finished());
+            if !stopped.iter().any(|(other, _)| other == folder) {
+                return Ok(());
+            }
+        }
+        py.detach(|| thread::sleep(TICK));
+        py.check_signals()?;
+    }
+}
+
 /// Does the work; `progress` is called with (kind, …) tuples, if it is given.
 pub fn beside<R: Send + 'static>(
     py: Python<'_>,
     progress: Option<&Bound<'_, PyAny>>,
     work: impl FnOnce(&mut Caller) -> lssvm::Result<R> + Send + 'static,
 ) -> PyResult<R> {
+    beside_in(py, progress, None, work)
+}
+
+/// As [`beside`], for work that writes to a folder.
+pub fn beside_in<R: Send + 'static>(
+    py: Python<'_>,
+    progress: Option<&Bound<'_, PyAny>>,
+    folder: Option<&Path>,
+    work: impl FnOnce(&mut Caller) -> lssvm::Result<R> + Send + 'static,
+) -> PyResult<R> {
     let (sender, mut receiver) = mpsc::channel();
     let stop = Arc::new(AtomicBool::new(false));
     let mut caller = caller(&stop, &sender, progress.is_some());
-    thread::spawn(move || {
+    let thread = thread::spawn(move || {
         let result = work(&mut caller);
         // Nobody listens any more if Python has raised.
         let _ = sender.send(Message::Done(result));
@@ -134,6 +163,10 @@ pub fn beside<R: Send + 'static>(
         };
         if let Err(raised) = heard.and_then(|()| py.check_signals()) {
             stop.store(true, Ordering::Relaxed);
+            if let Some(folder) = folder {
+                let mut stopped = STOPPED.lock().unwrap_or_else(PoisonError::into_inner);
+                stopped.push((folder.to_path_buf(), thread));
+            }
             return Err(raised);
         }
     }

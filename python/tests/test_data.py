@@ -73,11 +73,17 @@ def test_labels_come_back_as_they_were(classes, tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"C": -1}, "c = -1"),
+        ({"C": -1}, "C = -1"),
         ({"C": "much"}, "C = 'much'"),
+        ({"C": float("nan")}, "C = nan: must be finite"),
+        ({"tol": float("inf")}, "tol = inf: must be finite"),
         ({"kernel": "cubic"}, "kernel = 'cubic'"),
         ({"method": "magic"}, "magic"),
-        ({"method": "mp", "block_size": 100}, "block-size = 100"),
+        ({"method": "mp", "block_size": 100}, "block_size = 100"),
+        ({"max_iter": 0}, "max_iter = 0"),
+        ({"max_iter": 1.5}, "max_iter = 1.5"),
+        ({"tol": -1}, "tol = -1"),
+        ({"preprocess": "window"}, r"give image_shape=\(28, 28\) \(with your height and width\)"),
         ({"precision": "f16"}, "precision"),
         ({"memory": "lots"}, "memory"),
         ({"preprocess": "polish"}, "polish"),
@@ -94,7 +100,7 @@ def test_a_wrong_parameter_is_named(change, message):
 
 
 def test_memory_that_does_not_suffice_is_said_before_work():
-    with pytest.raises(MemoryError, match="memory budget"):
+    with pytest.raises(MemoryError, match="memory budget.*or raise memory$"):
         fitted(np.zeros((20_000, 2)) + np.arange(20_000)[:, None], method="exact", memory="50M")
 
 

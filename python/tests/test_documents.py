@@ -1,11 +1,14 @@
 """What people read is run: the notebook, the pages, the types."""
 
+import inspect
 import re
 import subprocess
 import sys
 
 import pytest
 from conftest import ROOT
+
+import lssvm
 
 
 def test_the_notebook_runs():
@@ -49,3 +52,34 @@ def test_the_types_hold(command):
         [sys.executable, "-m", *command], cwd=ROOT / "python", capture_output=True, text=True
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+# scikit-learn's order of the parts of a docstring.
+PARTS = ["Parameters", "Returns", "Attributes", "See Also", "Notes", "References", "Examples"]
+
+
+def documented():
+    """What is public: functions, classes, and their methods."""
+    for name in lssvm.__all__:
+        thing = getattr(lssvm, name)
+        if not callable(thing):
+            continue
+        yield pytest.param(thing, id=name)
+        if inspect.isclass(thing):
+            own = inspect.getmembers(thing, inspect.isfunction)
+            for method, function in own:
+                if not method.startswith("_") and function.__module__.startswith("lssvm"):
+                    yield pytest.param(function, id=f"{name}.{method}")
+
+
+@pytest.mark.parametrize("thing", list(documented()))
+def test_docstrings_have_the_order_of_scikit_learn(thing):
+    text = inspect.getdoc(thing)
+    parts = re.findall(r"^(\w[\w ]*)\n-+$", text, flags=re.MULTILINE)
+    assert parts == sorted(parts, key=PARTS.index)
+    parameters = [name for name in inspect.signature(thing).parameters if name != "self"]
+    described = re.search(r"^Parameters\n-+\n(.*?)(\n\n\w|\Z)", text, flags=re.M | re.S)
+    names = re.findall(r"^(\w[\w, ]*) : ", described.group(1), flags=re.M) if described else []
+    assert [name for names in names for name in names.split(", ")] == parameters
+    if thing.__name__ in lssvm.__all__:
+        assert "Examples" in parts

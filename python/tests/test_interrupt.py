@@ -1,6 +1,7 @@
 """Ctrl-C, progress, and other threads while a fit runs."""
 
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -76,9 +77,9 @@ def interrupted(prepare, work, quiet):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals")
-@pytest.mark.parametrize("method", ["mp", "pcg", "gauss-seidel", "kaczmarz-mp", "exact"])
+@pytest.mark.parametrize("method", ["mp", "pcg", "gauss-seidel", "kaczmarz-mp", "centers", "exact"])
 def test_ctrl_c_ends_a_fit(method):
-    more = "" if method == "exact" else "block_size=1000"
+    more = {"exact": "", "centers": "n_centers=2000"}.get(method, "block_size=1000")
     # The direct method ends between its panels, which may take long on a slow machine.
     iterative = method != "exact"
     said = interrupted(
@@ -127,6 +128,23 @@ def test_ctrl_c_ends_a_fit_in_a_notebook():
         kernel.shutdown_kernel(now=True)
 
 
+READ = """
+    import os, signal, threading, numpy as np, lssvm
+    X = np.random.default_rng(0).normal(size=(300_000, 60))
+    threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
+    lssvm.LSSVMRegressor(method="centers", n_centers=300, memory="200M", tol=0, max_iter=1000).fit(X, X[:, 0])
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+def test_a_process_ends_well_while_rows_are_read():
+    # The interpreter ends while a thread of the core asks it for rows of X.
+    command = [sys.executable, "-c", textwrap.dedent(READ)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.stderr.endswith("KeyboardInterrupt\n"), done.stderr
+    assert done.returncode == -signal.SIGINT
+
+
 def ticks_during(work):
     """How often another thread got its turn while `work` ran."""
     ticks = []
@@ -173,6 +191,33 @@ def test_the_bar_is_shown(capsys):
     X = np.random.default_rng(0).normal(size=(4000, 100))
     lssvm.LSSVMRegressor(method="mp", block_size=400, max_iter=60, tol=0, verbose=1).fit(X, X[:, 0])
     assert "mp" in capsys.readouterr().err
+
+
+WITHOUT_TQDM = """
+import sys
+sys.modules["tqdm"] = sys.modules["tqdm.auto"] = None
+"""
+
+BAR = """
+import numpy as np, lssvm, lssvm._progress
+lssvm._progress._PATIENCE = 0  # Also on a fast machine.
+X = np.random.default_rng(0).normal(size=(4000, 100))
+model = lssvm.LSSVMRegressor(method="mp", block_size=400, max_iter=60, tol=0, verbose=1)
+_ = model.fit(X, X[:, 0])
+"""
+
+
+@pytest.mark.parametrize("prepare", ["", WITHOUT_TQDM], ids=["tqdm", "plain"])
+def test_the_bar_is_shown_in_a_notebook(prepare):
+    nbformat = pytest.importorskip("nbformat")
+    nbclient = pytest.importorskip("nbclient")
+    cell = nbformat.v4.new_code_cell(prepare + BAR)
+    notebook = nbformat.v4.new_notebook(cells=[cell])
+    nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3").execute()
+    # Text, or a widget where there are any.
+    shown = "".join(str(output) for output in cell.outputs)
+    assert "mp:" in shown and "100" in shown, shown
+    assert "Warning" not in shown
 
 
 def test_an_error_in_the_middle_is_raised(monkeypatch):

@@ -33,7 +33,17 @@ _CLASSES_NOTE = "python-classes"
 _DIMENSIONS_NOTE = "python-target-dimensions"
 
 # Methods that know how far they are from the solution, and aim at it.
-_AIMING = ("pcg", "gauss-seidel")
+_AIMING = ("pcg", "gauss-seidel", "centers")
+
+# What means something only where the core has the rows, and what it is where it is off.
+_OF_ROWS = {
+    "early_stopping": False,
+    "preprocess": None,
+    "image_shape": None,
+    "augment": None,
+    "checkpoint": None,
+    "warm_start": False,
+}
 
 
 class _BaseLSSVM(BaseEstimator):
@@ -54,14 +64,20 @@ class _BaseLSSVM(BaseEstimator):
         coef0: float = 0.0,
         method: str = "auto",
         block_size: int | None = None,
+        n_centers: int | None = None,
         tol: float = 1e-3,
         max_iter: int = -1,
+        time_limit: float | None = None,
         preprocess: str | None = None,
         image_shape: Any = None,
+        augment: str | None = None,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_averages: int = 1,
         leave_one_out: bool = False,
+        warm_start: bool = False,
+        checkpoint: Any = None,
+        checkpoint_every: float = 60.0,
         memory: Any = None,
         precision: str = "auto",
         random_state: Any = None,
@@ -75,14 +91,20 @@ class _BaseLSSVM(BaseEstimator):
         self.coef0 = coef0
         self.method = method
         self.block_size = block_size
+        self.n_centers = n_centers
         self.tol = tol
         self.max_iter = max_iter
+        self.time_limit = time_limit
         self.preprocess = preprocess
         self.image_shape = image_shape
+        self.augment = augment
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.n_averages = n_averages
         self.leave_one_out = leave_one_out
+        self.warm_start = warm_start
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
         self.memory = memory
         self.precision = precision
         self.random_state = random_state
@@ -110,13 +132,20 @@ class _BaseLSSVM(BaseEstimator):
                 rows = np.flatnonzero(weights)
                 weights = weights[rows]
         all_rows = np.arange(X.shape[0])[rows]
+        if self._given_kernel():
+            self._expect_no_rows()
         config = self._config(X.dtype)
+        keep, start = None, None
+        if not self._given_kernel():
+            keep, start = self._keep(config), self._start(config)
         progress = Progress() if self.verbose else None
         try:
             if self._given_kernel():
                 self._fit_given(X, target, weights, all_rows, config, progress)
             else:
-                self._fit_rows(X, target, classes, weights, all_rows, config, progress)
+                self._fit_rows(
+                    X, target, classes, weights, all_rows, config, keep, start, progress
+                )
         finally:
             if progress:
                 progress.close()
@@ -136,25 +165,31 @@ class _BaseLSSVM(BaseEstimator):
         weights: Any,
         rows: Any,
         config: dict[str, Any],
+        keep: Any,
+        start: Any,
         progress: Any,
     ) -> None:
         validation = None
         if self.early_stopping:
             within = np.arange(len(rows))
             within, apart = self._split(within, _select(target, rows), classes, config["seed"])
-            validation = (_dense(X[rows[apart]]), _select(target, rows[apart]))
+            validation = (rows[apart].astype(np.uint64), _select(target, rows[apart]))
             weights = None if weights is None else weights[within]
             rows = rows[within]
         everything = len(rows) == X.shape[0]
         names = getattr(self, "feature_names_in_", None)
+        # The core takes its rows from the array, which may be larger than memory.
         self._model, self._report = _lssvm.fit(
-            _dense(X if everything else X[rows]),
+            _dense(X),
             target if everything else _select(target, rows),
             json.dumps(config),
+            rows=None if everything else rows.astype(np.uint64),
             weights=weights,
             feature_names=None if names is None else [str(name) for name in names],
             validation=validation,
             notes=self._notes(),
+            keep=keep,
+            start=start,
             progress=progress,
         )
         self.support_ = rows[np.asarray(self._report.support)]
@@ -163,12 +198,6 @@ class _BaseLSSVM(BaseEstimator):
     def _fit_given(
         self, X: Any, target: Any, weights: Any, rows: Any, config: dict[str, Any], progress: Any
     ) -> None:
-        for name, off in (("early_stopping", False), ("preprocess", None), ("image_shape", None)):
-            if getattr(self, name) is not off and getattr(self, name) != off:
-                raise ValueError(
-                    f"{name}: needs a kernel that the core can compute; a precomputed one, or a "
-                    f"function, knows nothing of it. Leave {name} at {off}"
-                )
         everything = len(rows) == X.shape[0]
         self._X_fit = None
         if callable(self.kernel):
@@ -195,6 +224,40 @@ class _BaseLSSVM(BaseEstimator):
         self._conformal = self._report.conformal
         self.support_ = rows
         self._take_over(coefficients, bias)
+
+    def _expect_no_rows(self) -> None:
+        """Refuses what needs rows that the core has, where it is given a kernel."""
+        for name, off in _OF_ROWS.items():
+            if getattr(self, name) is not off and getattr(self, name) != off:
+                raise ValueError(
+                    f"{name}: needs a kernel that the core can compute; a precomputed one, or a "
+                    f"function, knows nothing of it. Leave {name} at {off}"
+                )
+        if self.method == "centers":
+            raise ValueError(
+                "method = 'centers': computes kernel values of all rows with some of them when it "
+                "needs them, and a precomputed kernel, or a function, cannot be asked for them; "
+                "leave method at 'auto'"
+            )
+
+    def _keep(self, config: dict[str, Any]) -> tuple[str, float] | None:
+        """Where the run is kept; `config` gets what is left open from a run that is there."""
+        if self.checkpoint is None:
+            return None
+        folder = os.path.abspath(os.fspath(self.checkpoint))
+        found = json.loads(_lssvm.checkpoint_settings(folder) or "{}")
+        if not isinstance(self.random_state, Integral):
+            config["seed"] = found.get("seed", config["seed"])
+        if self.n_jobs is None:
+            config["threads"] = found.get("threads", config["threads"])
+        return folder, _number("checkpoint_every", self.checkpoint_every)
+
+    def _start(self, config: dict[str, Any]) -> Any:
+        """The model to begin at; `config` gets its precision, if that is left open."""
+        start = getattr(self, "_model", None) if self.warm_start else None
+        if start is not None and self.precision == "auto":
+            config["precision"] = start.precision
+        return start
 
     def _evaluate(self, X: Any, Z: Any) -> np.ndarray:
         """A kernel that was given as a function."""
@@ -230,15 +293,20 @@ class _BaseLSSVM(BaseEstimator):
             )
         if self.precision not in ("auto", "f32", "f64"):
             raise ValueError(f"precision = {self.precision!r}: must be 'auto', 'f32' or 'f64'")
+        if self.augment is not None and self.leave_one_out:
+            raise ValueError(
+                "leave_one_out: an image that is seen in several ways is not left out by leaving "
+                "one of them out; use early_stopping, whose images are kept apart in all ways"
+            )
         config = {
             "task": self._task,
-            "c": _number("C", self.C),
-            "degree": int(self.degree),
-            "gamma": self.gamma if isinstance(self.gamma, str) else _number("gamma", self.gamma),
-            "coef0": _number("coef0", self.coef0),
+            "c": _finite("C", self.C),
+            "degree": _whole("degree", self.degree),
+            "gamma": self.gamma if isinstance(self.gamma, str) else _finite("gamma", self.gamma),
+            "coef0": _finite("coef0", self.coef0),
             "method": self.method,
-            "tolerance": _number("tol", self.tol),
-            "averages": int(self.n_averages),
+            "tolerance": _finite("tol", self.tol),
+            "averages": _whole("n_averages", self.n_averages),
             "loo": bool(self.leave_one_out),
             "preprocess": self.preprocess or "none",
             "threads": self._threads(),
@@ -249,10 +317,20 @@ class _BaseLSSVM(BaseEstimator):
             config["kernel"] = self.kernel
         if self.image_shape is not None:
             config["image-shape"] = _image_shape(self.image_shape)
+        if self.augment is not None:
+            if self.image_shape is None:
+                raise ValueError(
+                    f"augment = {self.augment!r}: works on images; give image_shape=(height, width)"
+                )
+            config["augment"] = str(self.augment)
         if self.block_size is not None:
-            config["block-size"] = int(self.block_size)
+            config["block-size"] = _whole("block_size", self.block_size)
+        if self.n_centers is not None:
+            config["centers"] = _whole("n_centers", self.n_centers)
         if self.max_iter is not None and self.max_iter != -1:
-            config["iterations"] = int(self.max_iter)
+            config["iterations"] = _whole("max_iter", self.max_iter)
+        if self.time_limit is not None:
+            config["time"] = _finite("time_limit", self.time_limit)
         if self.memory is not None:
             is_number = isinstance(self.memory, Integral)
             config["memory"] = f"{int(self.memory)}B" if is_number else str(self.memory)
@@ -280,13 +358,22 @@ class _BaseLSSVM(BaseEstimator):
             residual = told["relative_residual"]
             if residual is None or residual > self.tol:
                 size = "that is unknown" if residual is None else f"of {residual:.1e}"
+                in_time = told["stopped"] == "time"
+                ended = "was out of time after" if in_time else "made all"
                 warnings.warn(
-                    f"{method} made all {told['iterations']} iterations and has a relative "
-                    f"residual {size}, where tol = {self.tol:g} was wanted; raise max_iter, "
-                    "or tol, or lower C",
+                    f"{method} {ended} {told['iterations']} iterations and has a relative "
+                    f"residual {size}, where tol = {self.tol:g} was wanted; raise "
+                    f"{'time_limit' if in_time else 'max_iter'}, or tol, or lower C",
                     ConvergenceWarning,
                     stacklevel=4,
                 )
+        kept = told.get("checkpoints")
+        if kept and kept["failed"]:
+            warnings.warn(
+                f"the run could not be kept in {kept['path']} {kept['failed']} times; it went on "
+                f"without: {kept['problem'] or 'later it could'}",
+                stacklevel=4,
+            )
 
     # ----- predicting
 
@@ -351,7 +438,10 @@ class _BaseLSSVM(BaseEstimator):
         return json.dumps(kept)
 
     def _parameters_to_write(self) -> dict[str, Any]:
-        return self.get_params(deep=False)
+        parameters = self.get_params(deep=False)
+        # A place on this machine, and of a run that has ended.
+        del parameters["checkpoint"]
+        return parameters
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file, for :func:`lssvm.load` and the program ``lssvm``.
@@ -448,3 +538,17 @@ def _number(name: str, value: Any) -> float:
         return float(value)
     except (TypeError, ValueError):
         raise ValueError(f"{name} = {value!r}: must be a number") from None
+
+
+def _finite(name: str, value: Any) -> float:
+    number = _number(name, value)
+    if not np.isfinite(number):
+        raise ValueError(f"{name} = {value!r}: must be finite")
+    return number
+
+
+def _whole(name: str, value: Any) -> int:
+    number = _number(name, value)
+    if not number.is_integer():
+        raise ValueError(f"{name} = {value!r}: must be a whole number")
+    return int(value)

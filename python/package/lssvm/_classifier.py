@@ -40,15 +40,27 @@ default="rbf"
         How the system is solved; "auto" chooses by size and memory.
     block_size : int, default=None
         Rows of a block, for methods that work on blocks.
+    n_centers : int, default=None
+        Rows, drawn at random, that the model of "centers" is made of; it is fitted on all.
+        By default as many as memory and time allow.
     tol : float, default=1e-3
         Relative residual at which iterative methods stop.
     max_iter : int, default=-1
         Most iterations; -1 for the method's own number.
+    time_limit : float, default=None
+        Most seconds of a fit. An iterative method ends with what it has by then; "exact"
+        has nothing before it is done, and pays no heed.
     preprocess : str, default=None
         Steps that are fitted, saved with the model and applied before the kernel:
         "standardize", "min-max", "center,unit-norm", "fourier", with commas between.
     image_shape : (height, width) or (channels, height, width), default=None
-        The shape of the image that a row is, for steps that need it.
+        The shape of the image that a row is, for ``augment`` and for steps that need it.
+    augment : str, default=None
+        Other ways in which each training image is seen too: "shift=1" moves it by up to a
+        pixel in each direction (9 times the rows), "flip" mirrors it left to right,
+        "rotate=10" turns it by ten degrees to either side; several multiply, with commas
+        between. Needs ``image_shape``. Images that ``early_stopping`` keeps apart, and
+        those to predict, are seen as they are.
     early_stopping : bool, default=False
         Keep rows apart, stop when their error no longer improves, and keep the best
         iteration.
@@ -60,6 +72,18 @@ default="rbf"
         Also compute what each training row would have been told by a model that never
         saw it, without training one; takes ``method="exact"``. It makes ``predict_proba``
         calibrated, and ``predict_set`` possible.
+    warm_start : bool, default=False
+        Begin at the solution of the last ``fit``, or of the file that the model was loaded
+        from, and keep its preprocessing and kernel (their parameters must be the same).
+        Rows that the model has begin with their weights, others with zero. "exact" and
+        "nystrom" have no use for a start and refuse it; "auto" takes a method that has.
+    checkpoint : str or path-like, default=None
+        A folder to keep the run in, so that it survives its process. If it holds a run that
+        has not ended, ``fit`` goes on with that, to the same bits; one with other parameters
+        or other data is refused. A fit that has ended removes its own; one that is
+        interrupted leaves it.
+    checkpoint_every : float, default=60.0
+        Seconds from one checkpoint to the next.
     memory : str or int, default=None
         Most memory the process may use: "8G", or a number of bytes. By default three
         quarters of what is free.
@@ -84,7 +108,7 @@ default="rbf"
     intercept_ : ndarray of shape (n_classes,) or (1,)
         The bias of each class.
     support_ : ndarray of shape (n_support,)
-        Which rows of ``X`` the model has.
+        Which rows of ``X`` the model has; with ``augment`` one may be there in several ways.
     support_vectors_ : ndarray of shape (n_support, n_features_out)
         These rows, after preprocessing.
     loo_scores_ : ndarray of shape (n_learned, n_outputs)
@@ -94,7 +118,7 @@ default="rbf"
     n_iter_ : int
         Iterations that were made.
     residual_ : float
-        Relative residual of the linear system.
+        Relative residual of the linear system; with "centers" that of its normal equations.
     history_ : dict of ndarray
         ``iteration``, ``seconds``, ``residual`` and ``error`` (validation error, with
         ``early_stopping``) of each iteration.
@@ -121,6 +145,18 @@ default="rbf"
     >>> model = LSSVMClassifier(C=100).fit(X[:1000], y[:1000])
     >>> model.score(X[1000:], y[1000:]) > 0.95
     True
+
+    More rows than a kernel matrix can have: a model of some rows, the centres, fitted on
+    all, here on each image also moved by a pixel.
+
+    >>> model = LSSVMClassifier(
+    ...     C=100, method="centers", n_centers=300, image_shape=(8, 8), augment="shift=1",
+    ...     random_state=0,
+    ... ).fit(X[:1000], y[:1000])
+    >>> model.support_vectors_.shape
+    (300, 64)
+    >>> model.score(X[1000:], y[1000:]) > 0.95
+    True
     """
 
     _task = "classification"
@@ -135,14 +171,20 @@ default="rbf"
         coef0: float = 0.0,
         method: str = "auto",
         block_size: int | None = None,
+        n_centers: int | None = None,
         tol: float = 1e-3,
         max_iter: int = -1,
+        time_limit: float | None = None,
         preprocess: str | None = None,
         image_shape: Any = None,
+        augment: str | None = None,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_averages: int = 1,
         leave_one_out: bool = False,
+        warm_start: bool = False,
+        checkpoint: Any = None,
+        checkpoint_every: float = 60.0,
         memory: Any = None,
         precision: str = "auto",
         random_state: Any = None,
@@ -158,14 +200,20 @@ default="rbf"
             coef0=coef0,
             method=method,
             block_size=block_size,
+            n_centers=n_centers,
             tol=tol,
             max_iter=max_iter,
+            time_limit=time_limit,
             preprocess=preprocess,
             image_shape=image_shape,
+            augment=augment,
             early_stopping=early_stopping,
             validation_fraction=validation_fraction,
             n_averages=n_averages,
             leave_one_out=leave_one_out,
+            warm_start=warm_start,
+            checkpoint=checkpoint,
+            checkpoint_every=checkpoint_every,
             memory=memory,
             precision=precision,
             random_state=random_state,

@@ -67,12 +67,16 @@ def fit(
     target: Any,
     config: str,
     *,
+    rows: np.ndarray | None = None,
     weights: np.ndarray | None = None,
     feature_names: list[str] | None = None,
     validation: Any = None,
     notes: dict[str, str] | None = None,
+    keep: tuple[str, float] | None = None,
+    start: Model | None = None,
     progress: Any = None,
 ) -> tuple[Model, Report]: ...
+def checkpoint_settings(folder: str) -> str | None: ...
 def fit_kernel_matrix(
     omega: np.ndarray,
     target: Any,

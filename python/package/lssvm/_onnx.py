@@ -1,7 +1,9 @@
 """A model as an ONNX graph.
 
-Preprocessing is computed in double precision, as in the core; kernel and scores in the
-precision of the model. A Fourier transform becomes a product with its matrix.
+Everything is computed in double precision, whatever the precision of the model: a score is
+a small difference of large terms, and the rounding of two programs in single precision
+would add up. Training rows and weights are stored in the precision of the model. A Fourier
+transform becomes a product with its matrix, a linear kernel one vector for each output.
 """
 
 from __future__ import annotations
@@ -29,7 +31,6 @@ def write_onnx(core: Any, classes: np.ndarray | None, path: str) -> None:
     told = json.loads(core.description)
     support, weights = core.support, core.weights
     single = core.precision == "f32"
-    number = np.float32 if single else np.float64
     graph = _Graph()
     n_features = width = told["input"]["n_features"]
     x = graph.node("Cast", "X", to=TensorProto.DOUBLE)
@@ -37,14 +38,17 @@ def write_onnx(core: Any, classes: np.ndarray | None, path: str) -> None:
         x = _STEPS[step["step"]](graph, x, step | {"n_features": width})
         if step["step"] == "fourier":
             width = support.shape[1]
-    x = graph.node("Cast", x, to=TensorProto.FLOAT if single else TensorProto.DOUBLE)
-    omega = _kernel(graph, x, told["kernel"], support, number)
-    scores = graph.node("MatMul", omega, graph.constant(weights))
-    scores = graph.node("Add", scores, graph.constant(core.bias))
+    if told["kernel"]["name"] == "linear":
+        normals = support.T.astype(np.float64) @ weights.astype(np.float64)
+        scores = graph.node("MatMul", x, graph.double(normals))
+    else:
+        omega = _kernel(graph, x, told["kernel"], support)
+        scores = graph.node("MatMul", omega, graph.widened(weights))
+    scores = graph.node("Add", scores, graph.double(core.bias))
     kind = TensorProto.FLOAT if single else TensorProto.DOUBLE
     rows = "rows"
     if classes is None:
-        graph.node("Identity", scores, output="variable")
+        graph.node("Cast", scores, to=kind, output="variable")
         outputs = [helper.make_tensor_value_info("variable", kind, [rows, weights.shape[1]])]
     else:
         best = graph.node("ArgMax", scores, axis=1, keepdims=0)
@@ -55,7 +59,7 @@ def write_onnx(core: Any, classes: np.ndarray | None, path: str) -> None:
         else:
             names, label = classes, TensorProto.STRING
         graph.node("Gather", graph.constant(names), best, axis=0, output="label")
-        graph.node("Identity", scores, output="scores")
+        graph.node("Cast", scores, to=kind, output="scores")
         p = _probabilities(graph, scores, told.get("scaling"))
         graph.node("Cast", p, to=kind, output="probabilities")
         outputs = [
@@ -76,10 +80,7 @@ def write_onnx(core: Any, classes: np.ndarray | None, path: str) -> None:
 
 
 def _probabilities(graph: _Graph, scores: str, scaling: dict[str, Any] | None) -> str:
-    """Softmax of the scores, scaled if the model is calibrated; in double precision."""
-    from onnx import TensorProto
-
-    scores = graph.node("Cast", scores, to=TensorProto.DOUBLE)
+    """Softmax of the scores, scaled if the model is calibrated."""
     if scaling is not None:
         scores = graph.node("Mul", scores, graph.double(scaling["slope"]))
         scores = graph.node("Add", scores, graph.double(scaling["offsets"]))
@@ -123,6 +124,13 @@ class _Graph:
 
     def double(self, value: Any) -> str:
         return self.constant(np.asarray(value, dtype=np.float64))
+
+    def widened(self, value: np.ndarray) -> str:
+        """Stored as it is, used in double precision."""
+        from onnx import TensorProto
+
+        name = self.constant(value)
+        return name if value.dtype == np.float64 else self.node("Cast", name, to=TensorProto.DOUBLE)
 
 
 # ----- preprocessing, in double precision
@@ -217,31 +225,30 @@ _STEPS: dict[str, Any] = {
 }
 
 
-# ----- kernel, in the precision of the model
+# ----- kernel
 
 
-def _kernel(graph: _Graph, x: str, kernel: dict[str, Any], support: np.ndarray, number: Any) -> str:
-    def scalar(value: float) -> str:
-        return graph.constant(np.asarray(value, dtype=number))
-
+def _kernel(graph: _Graph, x: str, kernel: dict[str, Any], support: np.ndarray) -> str:
     name = kernel["name"]
     if name == "laplacian":
         rows = graph.node("Unsqueeze", x, graph.constant(np.array([1])))
-        gaps = graph.node("Abs", graph.node("Sub", rows, graph.constant(support[np.newaxis])))
-        distance = graph.node("ReduceSum", gaps, graph.constant(np.array([2])), keepdims=0)
-        return graph.node("Exp", graph.node("Mul", distance, scalar(-kernel["gamma"])))
-    product = graph.node("MatMul", x, graph.constant(support.T))
-    if name == "linear":
-        return product
+        gaps = graph.node("Sub", rows, graph.widened(support[np.newaxis]))
+        distance = graph.node("ReduceL1", gaps, axes=[2], keepdims=0)
+        return graph.node("Exp", graph.node("Mul", distance, graph.double(-kernel["gamma"])))
     if name == "rbf":
+        product = graph.node("MatMul", x, graph.widened(support.T))
         own = graph.node("ReduceSumSquare", x, axes=[1], keepdims=1)
-        other = graph.constant(np.einsum("ij,ij->i", support, support)[np.newaxis])
-        twice = graph.node("Mul", product, scalar(2))
-        distance = graph.node("Sub", graph.node("Add", own, other), twice)
-        distance = graph.node("Max", distance, scalar(0))
-        return graph.node("Exp", graph.node("Mul", distance, scalar(-kernel["gamma"])))
-    scaled = graph.node("Mul", product, scalar(kernel["gamma"]))
-    shifted = graph.node("Add", scaled, scalar(kernel["coef0"]))
+        squares = np.einsum("ij,ij->i", support, support, dtype=np.float64)
+        twice = graph.node("Mul", product, graph.double(2))
+        distance = graph.node("Sub", graph.node("Add", own, graph.double(squares)), twice)
+        distance = graph.node("Max", distance, graph.double(0))
+        return graph.node("Exp", graph.node("Mul", distance, graph.double(-kernel["gamma"])))
+    # A factor for each feature: onnxruntime would make a single one part of the product, and
+    # round it to single precision.
+    factors = np.full(support.shape[1], kernel["gamma"])
+    scaled = graph.node("Mul", x, graph.double(factors))
+    product = graph.node("MatMul", scaled, graph.widened(support.T))
+    shifted = graph.node("Add", product, graph.double(kernel["coef0"]))
     if name == "poly":
-        return graph.node("Pow", shifted, scalar(kernel["degree"]))
+        return graph.node("Pow", shifted, graph.double(kernel["degree"]))
     return graph.node("Tanh", shifted)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+import warnings
 from typing import Any
 
 # Seconds before anything is shown: short fits stay silent.
@@ -49,7 +50,10 @@ class Progress:
             return
         if self._bar is None:
             try:
-                from tqdm.auto import tqdm
+                # Where a notebook has no widgets tqdm warns of it, and draws with text.
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    from tqdm.auto import tqdm
             except ImportError:
                 self._bar = False
             else:

@@ -37,14 +37,26 @@ default="rbf"
         How the system is solved; "auto" chooses by size and memory.
     block_size : int, default=None
         Rows of a block, for methods that work on blocks.
+    n_centers : int, default=None
+        Rows, drawn at random, that the model of "centers" is made of; it is fitted on all.
+        By default as many as memory and time allow.
     tol : float, default=1e-3
         Relative residual at which iterative methods stop.
     max_iter : int, default=-1
         Most iterations; -1 for the method's own number.
+    time_limit : float, default=None
+        Most seconds of a fit. An iterative method ends with what it has by then; "exact"
+        has nothing before it is done, and pays no heed.
     preprocess : str, default=None
         Steps that are fitted, saved with the model and applied before the kernel.
     image_shape : (height, width) or (channels, height, width), default=None
-        The shape of the image that a row is, for steps that need it.
+        The shape of the image that a row is, for ``augment`` and for steps that need it.
+    augment : str, default=None
+        Other ways in which each training image is seen too: "shift=1" moves it by up to a
+        pixel in each direction (9 times the rows), "flip" mirrors it left to right,
+        "rotate=10" turns it by ten degrees to either side; several multiply, with commas
+        between. Needs ``image_shape``. Images that ``early_stopping`` keeps apart, and
+        those to predict, are seen as they are.
     early_stopping : bool, default=False
         Keep rows apart, stop when their error no longer improves, and keep the best
         iteration.
@@ -56,6 +68,18 @@ default="rbf"
         Also compute what each training row would have been told by a model that never
         saw it, without training one; takes ``method="exact"``. It makes
         ``predict_interval`` possible.
+    warm_start : bool, default=False
+        Begin at the solution of the last ``fit``, or of the file that the model was loaded
+        from, and keep its preprocessing and kernel (their parameters must be the same).
+        Rows that the model has begin with their weights, others with zero. "exact" and
+        "nystrom" have no use for a start and refuse it; "auto" takes a method that has.
+    checkpoint : str or path-like, default=None
+        A folder to keep the run in, so that it survives its process. If it holds a run that
+        has not ended, ``fit`` goes on with that, to the same bits; one with other parameters
+        or other data is refused. A fit that has ended removes its own; one that is
+        interrupted leaves it.
+    checkpoint_every : float, default=60.0
+        Seconds from one checkpoint to the next.
     memory : str or int, default=None
         Most memory the process may use: "8G", or a number of bytes.
     precision : {"auto", "f32", "f64"}, default="auto"
@@ -74,7 +98,7 @@ default="rbf"
     intercept_ : ndarray of shape (n_outputs,)
         The bias of each output.
     support_ : ndarray of shape (n_support,)
-        Which rows of ``X`` the model has.
+        Which rows of ``X`` the model has; with ``augment`` one may be there in several ways.
     support_vectors_ : ndarray of shape (n_support, n_features_out)
         These rows, after preprocessing.
     loo_scores_ : ndarray of shape (n_learned, n_outputs)
@@ -84,7 +108,7 @@ default="rbf"
     n_iter_ : int
         Iterations that were made.
     residual_ : float
-        Relative residual of the linear system.
+        Relative residual of the linear system; with "centers" that of its normal equations.
     history_ : dict of ndarray
         ``iteration``, ``seconds``, ``residual`` and ``error`` of each iteration.
     n_features_in_ : int
@@ -104,6 +128,11 @@ default="rbf"
     >>> X = np.linspace(0, 6, 50)[:, np.newaxis]
     >>> model = LSSVMRegressor(C=1000).fit(X, np.sin(X[:, 0]))
     >>> bool(abs(model.predict([[1.0]])[0] - np.sin(1.0)) < 0.01)
+    True
+
+    Go on from the last solution with another C; "pcg" sees how much is missing.
+
+    >>> model.set_params(C=1010, warm_start=True, method="pcg").fit(X, np.sin(X[:, 0])).n_iter_ < 5
     True
     """
 

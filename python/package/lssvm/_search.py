@@ -20,6 +20,18 @@ from ._regressor import LSSVMRegressor
 
 _SEARCHED = ("preprocess", "kernel", "gamma", "degree", "c")
 
+# Settings of the fit on all rows, which mean nothing to a leave-one-out error.
+_OF_THE_LAST_FIT = (
+    "method",
+    "centers",
+    "tolerance",
+    "averages",
+    "loo",
+    "iterations",
+    "time",
+    "augment",
+)
+
 # Parameters that only some kernels have.
 _OF_KERNEL = {
     "gamma": ("poly", "rbf", "laplacian", "sigmoid"),
@@ -194,8 +206,9 @@ class LSSVMSearchCV(MetaEstimatorMixin, BaseEstimator):
 
     def _can_leave_one_out(self, estimator: Any, rows: Any) -> bool:
         """Whether the method of the last fit gives what calibrates probabilities."""
-        if estimator.early_stopping:
-            # The rows that it keeps apart calibrate them.
+        if estimator.early_stopping or estimator.augment is not None:
+            # The rows that it keeps apart calibrate them; an image that is seen in several
+            # ways is not left out by leaving one of them out.
             return False
         config = json.dumps(estimator._config(rows.dtype) | {"loo": False})
         method = _lssvm.chosen_method(config, rows.shape[0], rows.shape[1], len(self.classes_))
@@ -237,7 +250,7 @@ class LSSVMSearchCV(MetaEstimatorMixin, BaseEstimator):
         self, estimator: Any, rows: Any, target: Any, weights: Any, progress: Any
     ) -> dict[str, Any]:
         config = estimator._config(rows.dtype)
-        for name in (*_SEARCHED, "method", "tolerance", "averages", "loo", "iterations"):
+        for name in (*_SEARCHED, *_OF_THE_LAST_FIT):
             config.pop(name, None)
         found = _lssvm.tune(
             _dense(rows),

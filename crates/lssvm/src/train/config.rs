@@ -280,6 +280,14 @@ impl Config {
             Precision::F64 => chosen::<f64>(&solved, kernel, budget),
         };
         let loo = self.loo.unwrap_or(false);
+        if let (true, Some(augment)) = (loo, &self.augment) {
+            return Err(Error::parameter(
+                "augment",
+                augment,
+                "a row that is left out would still be there in other ways, so that --loo would \
+                 promise too much; use --validation instead",
+            ));
+        }
         let method = self.method.unwrap_or(match (loo, self.centers) {
             (true, _) => Method::Exact,
             (false, Some(_)) => Method::Centers,
@@ -501,6 +509,28 @@ mod tests {
             ..share
         };
         assert_eq!(given(&own, false), Some(3));
+    }
+
+    #[test]
+    fn a_number_of_centres_chooses_the_method() {
+        let config = Config {
+            centers: Some(50),
+            ..Config::default()
+        };
+        let effective = config.resolve(shape(60_000, None)).unwrap();
+        assert_eq!(effective.method, Method::Centers);
+        assert_eq!(effective.centers, Some(50));
+    }
+
+    #[test]
+    fn images_seen_in_other_ways_are_not_left_out() {
+        let config = Config {
+            augment: Some("shift=1".parse().unwrap()),
+            loo: Some(true),
+            ..Config::default()
+        };
+        let error = config.resolve(shape(700, Some("28x28"))).unwrap_err();
+        assert!(error.to_string().contains("--validation"), "{error}");
     }
 
     #[test]
