@@ -3,22 +3,80 @@
 //! The core keeps its own rows, so that an array is copied once, whatever its type,
 //! strides and order, straight into the number type of the computation. Rows to learn
 //! from and to predict are copied when they are needed ([`Rows::kept`]): what reads them
-//! batch by batch leaves an array that is mapped from a file in its file.
+//! batch by batch leaves an array that is mapped from a file in its file. Sparse rows are
+//! copied as they are.
 
 use std::ops::Range;
 use std::path::Path;
-use std::sync::RwLock;
+use std::sync::{Arc, RwLock};
 
 use lssvm::error::Place;
-use lssvm::linalg::{Matrix, Scalar};
+use lssvm::linalg::{Csr, Matrix, Scalar};
 use numpy::ndarray::{ArrayView1, ArrayView2};
-use numpy::{Element, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray2};
-use pyo3::exceptions::PyTypeError;
+use numpy::{Element, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 /// Rows that are copied together, column by column, from an array whose rows are not
 /// in one piece.
 const BLOCK_ROWS: usize = 16;
+
+/// Where each sparse row begins and the last ends, and the columns of all values.
+type Offsets<'py> = PyReadonlyArray1<'py, u64>;
+type Columns<'py> = PyReadonlyArray1<'py, u32>;
+
+/// Rows that may be sparse: then offsets, columns, values, and the number of columns.
+#[derive(FromPyObject)]
+pub enum AnyRows<'py> {
+    Dense(Rows<'py>),
+    F32(
+        Offsets<'py>,
+        Columns<'py>,
+        PyReadonlyArray1<'py, f32>,
+        usize,
+    ),
+    F64(
+        Offsets<'py>,
+        Columns<'py>,
+        PyReadonlyArray1<'py, f64>,
+        usize,
+    ),
+}
+
+impl AnyRows<'_> {
+    /// As the core reads them.
+    pub fn kept<T: Scalar>(&self) -> PyResult<Arc<dyn lssvm::data::Rows<T>>> {
+        match self {
+            AnyRows::Dense(rows) => Ok(Arc::new(rows.kept())),
+            AnyRows::F32(offsets, columns, values, width) => {
+                sparse(offsets, columns, values, *width)
+            }
+            AnyRows::F64(offsets, columns, values, width) => {
+                sparse(offsets, columns, values, *width)
+            }
+        }
+    }
+}
+
+fn sparse<A: Scalar + Element, T: Scalar>(
+    offsets: &Offsets<'_>,
+    columns: &Columns<'_>,
+    values: &PyReadonlyArray1<'_, A>,
+    width: usize,
+) -> PyResult<Arc<dyn lssvm::data::Rows<T>>> {
+    let offsets = offsets.as_array().iter().map(|&end| end as usize).collect();
+    let values: Vec<T> = values.as_array().iter().map(|&v| convert(v)).collect();
+    if let Some(at) = values.iter().position(|v| !v.is_finite()) {
+        return Err(PyValueError::new_err(format!(
+            "value {} of X is not finite as {}: scale the features, or use precision='f64'",
+            at + 1,
+            T::PRECISION
+        )));
+    }
+    let rows = Csr::from_parts(width, offsets, columns.as_array().to_vec(), values);
+    let rows = rows.ok_or_else(|| PyValueError::new_err("the sparse rows do not fit together"))?;
+    Ok(Arc::new(rows))
+}
 
 /// An array of one of the two types, in any order.
 #[derive(FromPyObject)]

@@ -14,7 +14,7 @@ use pyo3::exceptions::{PyUserWarning, PyValueError};
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 
-use crate::array::{ArrayRows, Number, Rows, to_array};
+use crate::array::{AnyRows, Number, Rows, to_array};
 use crate::checkpoint::{GIVEN, is_kept, kept, resumed};
 use crate::error::raise;
 use crate::model::{Of, PyModel};
@@ -61,7 +61,7 @@ type Keep = (PathBuf, f64);
 #[allow(clippy::too_many_arguments)]
 pub fn fit(
     py: Python<'_>,
-    x: Rows<'_>,
+    x: AnyRows<'_>,
     target: Target<'_>,
     config: &str,
     rows: Option<PyReadonlyArray1<'_, u64>>,
@@ -85,7 +85,7 @@ pub fn fit(
         None => None,
     };
     let given = Given {
-        x: x.kept(),
+        x,
         rows: rows.as_ref().map(places),
         labels: target.labels()?,
         weights: weights.map(|w| w.as_array().to_vec()),
@@ -108,8 +108,8 @@ fn places(rows: &PyReadonlyArray1<'_, u64>) -> Vec<usize> {
 }
 
 /// What a run learns from.
-struct Given {
-    x: ArrayRows,
+struct Given<'py> {
+    x: AnyRows<'py>,
     rows: Option<Vec<usize>>,
     labels: Labels,
     weights: Option<Vec<f64>>,
@@ -117,9 +117,9 @@ struct Given {
     validation: Option<(Vec<usize>, Labels)>,
 }
 
-impl Given {
+impl Given<'_> {
     fn data<T: Number>(self) -> PyResult<StreamData<T>> {
-        let all: Arc<dyn lssvm::data::Rows<T>> = Arc::new(self.x);
+        let all = self.x.kept::<T>()?;
         let part = |rows: Option<Vec<usize>>, labels: Labels, weights: Option<Vec<f64>>| {
             let features = match rows {
                 Some(rows) if rows.iter().any(|&row| row >= all.len()) => {
@@ -159,7 +159,7 @@ struct Settings {
 
 fn trained<T: Number>(
     py: Python<'_>,
-    given: Given,
+    given: Given<'_>,
     settings: Settings,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<(PyModel, PyReport)>

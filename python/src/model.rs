@@ -14,7 +14,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyType};
 
-use crate::array::{ArrayRows, Number, Rows, to_array};
+use crate::array::{AnyRows, Number, Rows, to_array};
 use crate::error::raise;
 use crate::fit::Target;
 use crate::report::PyReport;
@@ -83,7 +83,7 @@ impl PyModel {
     fn decision_function<'py>(
         &self,
         py: Python<'py>,
-        x: Rows<'py>,
+        x: AnyRows<'py>,
         threads: usize,
     ) -> PyResult<Bound<'py, PyAny>> {
         match &*self.0 {
@@ -192,15 +192,15 @@ impl PyModel {
     fn scores<'py, T: Number>(
         &self,
         py: Python<'py>,
-        x: &Rows<'py>,
+        x: &AnyRows<'py>,
         threads: usize,
     ) -> PyResult<Bound<'py, PyAny>>
     where
         Model<T>: Of,
     {
-        let (model, x) = (Arc::clone(&self.0), x.kept());
+        let (model, x) = (Arc::clone(&self.0), x.kept::<T>()?);
         let scores = beside(py, None, move |caller| {
-            in_pool(threads, || in_blocks(Model::<T>::of(&model)?, &x, caller))
+            in_pool(threads, || in_blocks(Model::<T>::of(&model)?, &*x, caller))
         })?;
         Ok(to_array(py, scores)?.into_any())
     }
@@ -235,7 +235,7 @@ pub fn thresholds(conformal: &str, coverage: f64) -> PyResult<Vec<f64>> {
 /// the core's own batches, so that the bits are those of the program.
 fn in_blocks<T: Number>(
     model: &Model<T>,
-    x: &ArrayRows,
+    x: &dyn lssvm::data::Rows<T>,
     caller: &mut Caller,
 ) -> lssvm::Result<Matrix<T>> {
     let (n, step) = (lssvm::data::Rows::<T>::len(x), model.batch_rows());

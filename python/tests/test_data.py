@@ -1,5 +1,7 @@
 """Arrays and frames of every kind, and files."""
 
+import pickle
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -40,6 +42,47 @@ def test_sparse_rows():
     for form in (scipy.sparse.csr_matrix, scipy.sparse.csc_array, scipy.sparse.coo_array):
         model = fitted(form(sparse), np.arange(40) % 2)
         np.testing.assert_array_equal(model.decision_function(form(sparse)), expected)
+
+
+def test_rows_of_mostly_zeros_stay_sparse():
+    rng = np.random.default_rng(3)
+    words = scipy.sparse.random_array((80, 3_000_000), density=2e-6, rng=rng, format="csr")
+    classes = np.arange(80) % 2
+    # A column that tells the classes apart.
+    words = scipy.sparse.hstack([classes[:, None] + 1.0, words], format="csr")
+    for dtype in (np.float32, np.float64):
+        for kernel in ("rbf", "laplacian", "poly"):
+            X = words.astype(dtype)
+            model = lssvm.LSSVMClassifier(
+                C=100, kernel=kernel, gamma=0.5, preprocess="max-abs", memory="400M"
+            )
+            # Dense they would take 960 MB or more.
+            model.fit(X, classes)
+            assert model.score(X, classes) == 1
+            again = pickle.loads(pickle.dumps(model))
+            np.testing.assert_array_equal(
+                again.decision_function(X), model.decision_function(X)
+            )
+            few = X[:, :3000]
+            narrow = scipy.sparse.csr_array(few)
+            small = lssvm.LSSVMClassifier(C=100, kernel=kernel, gamma=0.5)
+            scores = small.fit(narrow, classes).decision_function(narrow)
+            dense = small.fit(few.toarray(), classes).decision_function(few.toarray())
+            np.testing.assert_allclose(scores, dense, atol=1e-4 if dtype == np.float32 else 1e-10)
+
+
+def test_sparse_rows_in_any_order_are_the_same_rows():
+    X = scipy.sparse.csr_array(
+        (np.array([2.0, 1.0, 3.0, 4.0]), np.array([40, 3, 7, 7]), np.array([0, 2, 4])),
+        shape=(2, 100),
+    )
+    assert not X.has_canonical_format
+    expected = X.toarray()
+    model = lssvm.LSSVMRegressor().fit(X, [1.0, 2.0])
+    np.testing.assert_allclose(
+        model.predict(X), lssvm.LSSVMRegressor().fit(expected, [1.0, 2.0]).predict(expected)
+    )
+    assert not X.has_canonical_format, "X is left as it was"
 
 
 def test_frames_keep_their_names():

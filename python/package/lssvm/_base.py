@@ -180,7 +180,7 @@ class _BaseLSSVM(BaseEstimator):
         names = getattr(self, "feature_names_in_", None)
         # The core takes its rows from the array, which may be larger than memory.
         self._model, self._report = _lssvm.fit(
-            _dense(X),
+            _rows(X),
             target if everything else _select(target, rows),
             json.dumps(config),
             rows=None if everything else rows.astype(np.uint64),
@@ -383,7 +383,7 @@ class _BaseLSSVM(BaseEstimator):
             self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
         )
         if self._model is not None:
-            return self._model.decision_function(_dense(X), self._threads())
+            return self._model.decision_function(_rows(X), self._threads())
         if self._X_fit is not None:
             omega = self._evaluate(X, self._X_fit)
         else:
@@ -503,8 +503,25 @@ def _history(lines: list[dict[str, Any]]) -> dict[str, np.ndarray]:
     }
 
 
+# Rows stay sparse if at most one value of so many is kept, as in files.
+_SPARSE = 16
+
+
+def _rows(X: Any) -> Any:
+    """Rows for the core: an array, or the parts of compressed sparse rows."""
+    if not hasattr(X, "toarray"):
+        return X
+    X = X.tocsr()
+    if X.nnz * _SPARSE > X.shape[0] * X.shape[1]:
+        return X.toarray()
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X.indptr.astype(np.uint64), X.indices.astype(np.uint32), X.data, X.shape[1]
+
+
 def _dense(X: Any) -> np.ndarray:
-    """Sparse rows written out; the core works on dense ones."""
+    """Sparse rows written out, for what works on dense ones."""
     return X.toarray() if hasattr(X, "toarray") else X
 
 
