@@ -18,6 +18,10 @@ pub(super) fn read<T: Scalar>(
     Err(absent(source.path(), format))
 }
 
+#[expect(
+    clippy::extra_unused_type_parameters,
+    reason = "as the readers themselves have it"
+)]
 pub(super) fn convert<T: Scalar>(
     source: Source,
     format: Format,
