@@ -116,14 +116,14 @@ pub enum Command {
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Reading files")]
 pub struct ReadArgs {
-    /// idx, cifar10, libsvm, csv, npy, npz or lssvm [default: recognised from the content]
+    /// idx, cifar10, libsvm, csv, npy, npz, parquet, arrow or lssvm [default: recognised from the content]
     #[arg(long)]
     pub format: Option<Format>,
     /// Label column by name, or else by number (1 is the first, -1 the last); several, with commas, are
     /// the targets of a multi-output regression [default: label, class, target or y, else the last]
     #[arg(long, value_delimiter = ',', allow_hyphen_values = true)]
     pub label: Option<Vec<Column>>,
-    /// Column of a CSV file, by name or number, that says what each row counts in training
+    /// Column of a table (CSV, Parquet, Arrow), by name or number, that says what each row counts in training
     #[arg(long, value_name = "COLUMN", allow_hyphen_values = true)]
     pub weights: Option<Column>,
     /// Whether the first line of a CSV file names the columns [default: guessed]

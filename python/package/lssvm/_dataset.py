@@ -39,7 +39,7 @@ def load_dataset(
         Several are the targets of a multi-output regression.
     weights : str or int, default=None
         Column of a table with the weights of the rows.
-    format : {"idx", "cifar10", "libsvm", "csv", "npy", "npz", "lssvm"}, default=None
+    format : {"idx", "cifar10", "libsvm", "csv", "npy", "npz", "parquet", "arrow", "lssvm"}, default=None
         The format, if it is not recognised.
     max_rows : int, default=None
         Read the first so many rows only, of each part.

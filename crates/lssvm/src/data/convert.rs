@@ -1,7 +1,8 @@
 //! Making a file that can be read row by row of any other, in bounded memory.
 //!
 //! Tables and LIBSVM text are read piece by piece, LIBSVM text twice: the first time for
-//! the number of its features. Everything else is opened, and read in batches.
+//! the number of its features. Parquet and Arrow files are read batch by batch. Everything
+//! else is opened, and read in batches.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
@@ -14,12 +15,13 @@ use flate2::bufread::MultiGzDecoder;
 use super::bytes::{self, check_memory};
 use super::labels::Builder;
 use super::libsvm::Scan;
+use super::options::DEFAULT_MAX_BYTES;
 use super::read::refuse_columns;
-use super::source::SAMPLE;
+use super::source::{SAMPLE, Source};
 use super::store::Writer;
 use super::table::{FIRST_LINES, Table};
 use super::text::{self, Pieces};
-use super::{Format, Labelled, ReadOptions, Stream, StreamParts, detect, open};
+use super::{Format, Labelled, ReadOptions, Stream, StreamParts, columnar, detect, open};
 use crate::error::{Bytes, Place};
 use crate::linalg::{Precision, Scalar};
 use crate::{Error, Result};
@@ -33,8 +35,9 @@ const PARTS: [&str; 2] = ["train.safetensors", "test.safetensors"];
 /// Writes data of any format to a file of our own, which [`open`] reads row by row.
 ///
 /// Features are bytes if all are whole numbers from 0 to 255, else they have this
-/// precision. Text of any length is converted in bounded memory. If there is a test part,
-/// `out` is a folder for two files. A file appears as a whole or not at all.
+/// precision. Text, Parquet and Arrow files of any length are converted in bounded memory.
+/// If there is a test part, `out` is a folder for two files. A file appears as a whole or
+/// not at all.
 ///
 /// `go_on` is told which share is done, and says whether to go on.
 ///
@@ -67,7 +70,7 @@ pub fn convert(
 }
 
 /// Told the share that is done; an error if not to go on.
-type Progress<'a> = &'a mut dyn FnMut(f64) -> Result<()>;
+pub(super) type Progress<'a> = &'a mut dyn FnMut(f64) -> Result<()>;
 
 fn convert_as<T: Scalar>(
     path: &Path,
@@ -80,16 +83,18 @@ fn convert_as<T: Scalar>(
         true => Ok(()),
         false => Err(Error::Interrupted),
     };
-    match text_format(path, options)? {
-        Some(Format::Libsvm) => {
-            refuse_columns(path, Format::Libsvm, options)?;
-            convert_libsvm::<T>(path, out, options, progress)
+    let Some(format) = format_in_pieces(path, options)? else {
+        return convert_parts::<T>(open_parts(path, options)?, out, progress);
+    };
+    refuse_columns(path, format, options)?;
+    match format {
+        Format::Libsvm => convert_libsvm::<T>(path, out, options, progress),
+        Format::Csv => convert_table::<T>(path, out, options, progress),
+        _ => {
+            let most = options.max_bytes.unwrap_or(DEFAULT_MAX_BYTES);
+            let source = Source::open(path, Some(most))?;
+            columnar::convert::<T>(source, format, out, options, progress)
         }
-        Some(format) => {
-            refuse_columns(path, format, options)?;
-            convert_table::<T>(path, out, options, progress)
-        }
-        None => convert_parts::<T>(open_parts(path, options)?, out, progress),
     }
 }
 
@@ -105,8 +110,8 @@ fn open_parts<T: Scalar>(path: &Path, options: &ReadOptions) -> Result<StreamPar
     open(path, options).map_err(|error| error.with_remedy(|| remedy().into()))
 }
 
-/// Whether a path is a plain file of text, packed or not, and of which kind.
-fn text_format(path: &Path, options: &ReadOptions) -> Result<Option<Format>> {
+/// Whether a path is a plain file, packed or not, that is read in pieces, and of which kind.
+fn format_in_pieces(path: &Path, options: &ReadOptions) -> Result<Option<Format>> {
     if !path.is_file() {
         return Ok(None);
     }
@@ -123,7 +128,8 @@ fn text_format(path: &Path, options: &ReadOptions) -> Result<Option<Format>> {
         // Whether a packed file is longer than the sample is not known, nor needed.
         None => detect::format(path, &sample, length.max(sample.len() as u64)).ok(),
     };
-    Ok(format.filter(|format| matches!(format, Format::Csv | Format::Libsvm)))
+    let in_pieces = [Format::Csv, Format::Libsvm, Format::Parquet, Format::Arrow];
+    Ok(format.filter(|format| in_pieces.contains(format)))
 }
 
 /// A text that is read from its beginning to its end, unpacked on the way.

@@ -14,7 +14,10 @@ const LINES: usize = 20;
 
 /// Formats that we cannot read but know, by how they begin, and what to do.
 const KNOWN: [(&[u8], &str); 6] = [
-    (b"PAR1", "a Parquet file; save it as CSV or NPY"),
+    (
+        b"PARE",
+        "a Parquet file with an encrypted footer; save it without encryption",
+    ),
     (b"\x89HDF", "an HDF5 file; save it as CSV or NPY"),
     (
         b"\x80\x02",
@@ -28,6 +31,13 @@ const KNOWN: [(&[u8], &str); 6] = [
 /// Where a tar archive says that it is one.
 const TAR: (usize, &[u8]) = (257, b"ustar");
 
+/// How Parquet files and Arrow files begin, the latter with what fills up to 8 bytes.
+pub(super) const PARQUET: &[u8] = b"PAR1";
+pub(super) const ARROW: &[u8] = b"ARROW1\0\0";
+
+/// How every message of an Arrow stream begins; its length follows.
+pub(super) const ARROW_MESSAGE: [u8; 4] = [0xff; 4];
+
 /// The format of a file of this length, which is already unpacked and begins so.
 pub(super) fn format(path: &Path, bytes: &[u8], length: u64) -> Result<Format> {
     if bytes.starts_with(npy::MAGIC) {
@@ -40,6 +50,13 @@ pub(super) fn format(path: &Path, bytes: &[u8], length: u64) -> Result<Format> {
         return Ok(Format::Lssvm);
     }
     let text = is_text(bytes);
+    // A table of text may have a column PAR1.
+    if bytes.starts_with(PARQUET) && !text {
+        return Ok(Format::Parquet);
+    }
+    if bytes.starts_with(ARROW) || is_arrow_stream(bytes, length) {
+        return Ok(Format::Arrow);
+    }
     let cifar = !text && cifar::looks_like(bytes, length);
     if idx::magic(bytes).is_some() && (!cifar || idx::head(path, bytes, length).is_ok()) {
         return Ok(Format::Idx);
@@ -70,11 +87,22 @@ pub(super) fn format(path: &Path, bytes: &[u8], length: u64) -> Result<Format> {
         None if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") => {
             "this is text in UTF-16; save it as UTF-8".to_string()
         }
-        None => "the format is not known; use IDX, CIFAR-10's binary version, LIBSVM, CSV, NPY \
-                 or NPZ, or name the format"
+        None => "the format is not known; use IDX, CIFAR-10's binary version, LIBSVM, CSV, NPY, \
+                 NPZ, Parquet or Arrow, or name the format"
             .to_string(),
     };
     Err(Error::file(path, Place::Whole, problem))
+}
+
+/// A message of a length that fits comes first.
+fn is_arrow_stream(bytes: &[u8], length: u64) -> bool {
+    let Some((start, rest)) = bytes.split_first_chunk::<4>() else {
+        return false;
+    };
+    let size = rest
+        .first_chunk()
+        .map_or(0, |&size| u32::from_le_bytes(size));
+    *start == ARROW_MESSAGE && size > 0 && u64::from(size) <= length
 }
 
 /// The last word may be cut.
@@ -143,6 +171,10 @@ mod tests {
         assert_eq!(found(&batch(&[(1, 2), (9, 255)])), Format::Cifar10);
         assert_eq!(found(b"+1 1:0.5 7:1\n-1\n"), Format::Libsvm);
         assert_eq!(found(b"\xef\xbb\xbf# a\n1 qid:1 1:0.5\n"), Format::Libsvm);
+        assert_eq!(found(b"PAR1\x15\x04"), Format::Parquet);
+        assert_eq!(found(b"PAR1,PAR2\n1,2\n"), Format::Csv);
+        assert_eq!(found(b"ARROW1\0\0\xff\xff"), Format::Arrow);
+        assert_eq!(found(b"\xff\xff\xff\xff\x04\0\0\0abcd"), Format::Arrow);
         assert_eq!(found(b"1,2,3\n"), Format::Csv);
         assert_eq!(found(b"a b c\n1 2 3\n"), Format::Csv);
         assert_eq!(found("größe;höhe\n1;2\n".as_bytes()), Format::Csv);
@@ -175,7 +207,7 @@ mod tests {
 
     #[test]
     fn other_files_are_named_if_known() {
-        assert!(message(b"PAR1\x00\x01").contains("Parquet"));
+        assert!(message(b"PARE\x00\x01").contains("without encryption"));
         assert!(message(b"\x89HDF\r\n").contains("HDF5"));
         assert!(message(b"\x80\x02}q").contains("get the binary version"));
         assert!(message(b"\x00\x01\x02\x03").contains("the format is not known; use IDX"));

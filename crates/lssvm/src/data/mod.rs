@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! path ─ folder ─┬─ source (gunzip) ─ detect ─┬─ idx, cifar, npy, store ─ Stream ─┐
-//!        file ───┘                            └─ libsvm, table, npz ──────────────┴─ Dataset
+//!        file ───┘                            └─ libsvm, table, npz, columnar ────┴─ Dataset
 //! ```
 //!
 //! [`read`] takes a file or a folder. A file is unpacked if it is gzip, its
@@ -23,6 +23,8 @@ mod array;
 mod augment;
 mod bytes;
 mod cifar;
+#[cfg_attr(not(feature = "parquet"), path = "columnar_absent.rs")]
+mod columnar;
 mod convert;
 mod detect;
 mod folder;

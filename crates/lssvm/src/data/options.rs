@@ -33,10 +33,14 @@ pub enum Format {
     Npz,
     /// Our own, as `lssvm convert` makes it.
     Lssvm,
+    /// Columns in row groups, read by the feature `parquet`.
+    Parquet,
+    /// Arrow IPC, as a file (Feather) or a stream, read by the feature `parquet`.
+    Arrow,
 }
 
 impl Format {
-    const ALL: [(Format, &str); 7] = [
+    const ALL: [(Format, &str); 9] = [
         (Format::Idx, "idx"),
         (Format::Cifar10, "cifar10"),
         (Format::Libsvm, "libsvm"),
@@ -44,6 +48,8 @@ impl Format {
         (Format::Npy, "npy"),
         (Format::Npz, "npz"),
         (Format::Lssvm, "lssvm"),
+        (Format::Parquet, "parquet"),
+        (Format::Arrow, "arrow"),
     ];
 }
 
@@ -63,7 +69,8 @@ impl FromStr for Format {
     fn from_str(text: &str) -> Result<Self> {
         let found = Self::ALL.iter().find(|(_, name)| *name == text);
         found.map(|(format, _)| *format).ok_or_else(|| {
-            let requirement = "must be one of idx, cifar10, libsvm, csv, npy, npz, lssvm";
+            let requirement =
+                "must be one of idx, cifar10, libsvm, csv, npy, npz, lssvm, parquet, arrow";
             Error::parameter("format", text, requirement)
         })
     }
@@ -168,13 +175,13 @@ impl FromStr for Column {
 pub struct ReadOptions {
     /// The format; recognised from the content if not given.
     pub format: Option<Format>,
-    /// The label columns of a table (CSV or a two-dimensional NPY array).
+    /// The label columns of a table (CSV, Parquet, Arrow or a two-dimensional NPY array).
     ///
-    /// If not given, a CSV's label is the column whose header is `label`,
+    /// If not given, a table's label is the column whose header is `label`,
     /// `class`, `target` or `y`, else the last; an NPY array's labels are in
     /// the file beside it (`y.npy` for `X.npy`).
     pub labels: Option<Vec<Column>>,
-    /// The column of a CSV file that says what each row counts in training. Where
+    /// The column of a table that says what each row counts in training. Where
     /// [`n_features`](Self::n_features) says what to expect it may be missing.
     pub weights: Option<Column>,
     /// The file has no labels: every other column is a feature.

@@ -8,8 +8,8 @@ use super::bytes::{check_memory, unpack};
 use super::options::DEFAULT_MAX_BYTES;
 use super::source::Source;
 use super::{
-    Dataset, Format, Parts, ReadOptions, Stream, StreamParts, TrainTest, cifar, detect, folder,
-    idx, libsvm, npy, npz, store, table,
+    Dataset, Format, Parts, ReadOptions, Stream, StreamParts, TrainTest, cifar, columnar, detect,
+    folder, idx, libsvm, npy, npz, store, table,
 };
 use crate::error::Place;
 use crate::linalg::Scalar;
@@ -133,6 +133,7 @@ fn open_source<T: Scalar>(
         Format::Cifar10 => cifar::open(&path, vec![source], options)?,
         Format::Lssvm => store::open(source, options)?,
         Format::Csv => table::parse(&path, &source.into_bytes(most)?, options)?.into(),
+        Format::Parquet | Format::Arrow => columnar::read(source, format, options)?.into(),
         Format::Libsvm => {
             let files = [(path.clone(), source.into_bytes(most)?)];
             let mut parts = libsvm::open(&files, options)?;
@@ -162,14 +163,15 @@ pub(super) fn loaded<T: Scalar>(data: Stream<T>, options: &ReadOptions) -> Resul
 
 /// Columns can be chosen in tables only.
 pub(super) fn refuse_columns(path: &Path, format: Format, options: &ReadOptions) -> Result<()> {
-    if let (Some(column), false) = (&options.weights, format == Format::Csv) {
+    let is_table = matches!(format, Format::Csv | Format::Parquet | Format::Arrow);
+    if let (Some(column), false) = (&options.weights, is_table) {
         let problem = format!(
             "the format {format} has no column {column} of weights; write the data as CSV with \
              such a column"
         );
         return Err(Error::file(path, Place::Whole, problem));
     }
-    if options.labels.is_some() && !matches!(format, Format::Csv | Format::Npy) {
+    if options.labels.is_some() && !is_table && format != Format::Npy {
         let problem = format!(
             "the format {format} has its labels in their own place; do not choose label columns"
         );

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use crate::data::{Column, ReadOptions};
+use crate::data::labels::Builder;
+use crate::data::{Column, Labelled, ReadOptions};
 use crate::error::Place;
 use crate::{Error, Result};
 
@@ -11,10 +12,55 @@ const LABEL_NAMES: [&str; 4] = ["label", "class", "target", "y"];
 
 /// Columns in the order in which a dataset has them, counted from 0.
 #[derive(Debug, PartialEq)]
-pub(super) struct Roles {
-    pub(super) features: Vec<usize>,
-    pub(super) labels: Vec<usize>,
-    pub(super) weights: Option<usize>,
+pub(in crate::data) struct Roles {
+    pub(in crate::data) features: Vec<usize>,
+    pub(in crate::data) labels: Vec<usize>,
+    pub(in crate::data) weights: Option<usize>,
+}
+
+impl Roles {
+    /// Where labels are to be collected.
+    pub(in crate::data) fn no_labels(&self) -> Builder {
+        Builder::new(self.labels.len().max(1))
+    }
+
+    /// All but the features of a table whose columns have these names, given what was read
+    /// of it.
+    pub(in crate::data) fn about(
+        &self,
+        path: &Path,
+        names: Option<&[String]>,
+        labels: Builder,
+        weights: Vec<f64>,
+    ) -> Labelled<()> {
+        let mut about = Labelled::new(path, ());
+        let named = |columns: &[usize]| -> Option<Vec<String>> {
+            let names = names?;
+            Some(
+                columns
+                    .iter()
+                    .map(|&column| names[column].clone())
+                    .collect(),
+            )
+        };
+        about.feature_names = named(&self.features);
+        if let Some(column) = self.weights {
+            about.weights = Some(weights);
+            about.weight_place = Some(column + 1);
+            about.weight_name = named(&[column]).and_then(|names| names.into_iter().next());
+        }
+        if !self.labels.is_empty() {
+            let names = named(&self.labels).unwrap_or_default();
+            // Where they are if the weights are left out, as they may be next time.
+            let places = self.labels.iter().map(|&column| {
+                let after = self.weights.is_some_and(|weights| weights < column);
+                column - usize::from(after)
+            });
+            let labels = labels.finish().with_source(path, names);
+            about.labels = Some(labels.with_places(places));
+        }
+        about
+    }
 }
 
 /// Whether a column of this name is a label column.
@@ -25,7 +71,7 @@ pub(super) fn is_label_name(name: &str) -> bool {
 }
 
 /// Gives each column its role.
-pub(super) fn roles(
+pub(in crate::data) fn roles(
     path: &Path,
     width: usize,
     names: Option<&[String]>,

@@ -15,7 +15,6 @@ use std::path::Path;
 use csv::ByteRecord;
 use rayon::prelude::*;
 
-use self::columns::Roles;
 use super::bytes::check_memory;
 use super::labels::Builder;
 use super::text::{self, Problem, shown};
@@ -24,6 +23,7 @@ use crate::error::Place;
 use crate::linalg::{Matrix, Scalar};
 use crate::{Error, Result};
 
+pub(super) use columns::{Roles, roles};
 pub(super) use sniff::SAMPLE as FIRST_LINES;
 
 /// The separator that stands for any run of spaces and tabs.
@@ -72,7 +72,7 @@ impl Table {
     pub(super) fn new(path: &Path, text: &[u8], options: &ReadOptions) -> Result<Self> {
         let delimiter = options.delimiter.unwrap_or_else(|| sniff::delimiter(text));
         let sniffed = sniff::head(text, delimiter, options.header);
-        let roles = columns::roles(path, sniffed.width, sniffed.names.as_deref(), options)?;
+        let roles = roles(path, sniffed.width, sniffed.names.as_deref(), options)?;
         let Some(start) = sniffed.first_row else {
             let problem = "there are no rows; check how the file was written";
             return Err(Error::file(path, Place::Whole, problem));
@@ -137,39 +137,13 @@ impl Table {
     }
 
     pub(super) fn no_labels(&self) -> Builder {
-        Builder::new(self.roles.labels.len().max(1))
+        self.roles.no_labels()
     }
 
     /// All but the features, given what was read of it.
     pub(super) fn about(&self, path: &Path, labels: Builder, weights: Vec<f64>) -> Labelled<()> {
-        let mut about = Labelled::new(path, ());
-        let roles = &self.roles;
-        let named = |columns: &[usize]| -> Option<Vec<String>> {
-            let names = self.names.as_ref()?;
-            Some(
-                columns
-                    .iter()
-                    .map(|&column| names[column].clone())
-                    .collect(),
-            )
-        };
-        about.feature_names = named(&roles.features);
-        if let Some(column) = roles.weights {
-            about.weights = Some(weights);
-            about.weight_place = Some(column + 1);
-            about.weight_name = named(&[column]).and_then(|names| names.into_iter().next());
-        }
-        if !roles.labels.is_empty() {
-            let names = named(&roles.labels).unwrap_or_default();
-            // Where they are if the weights are left out, as they may be next time.
-            let places = roles.labels.iter().map(|&column| {
-                let after = roles.weights.is_some_and(|weights| weights < column);
-                column - usize::from(after)
-            });
-            let labels = labels.finish().with_source(path, names);
-            about.labels = Some(labels.with_places(places));
-        }
-        about
+        self.roles
+            .about(path, self.names.as_deref(), labels, weights)
     }
 }
 
@@ -249,7 +223,7 @@ pub(super) struct Part<T> {
 impl Reader<'_> {
     fn read<T: Scalar>(&self, part: Range<usize>) -> Result<Part<T>, Problem> {
         let (mut values, mut weights) = (Vec::new(), Vec::new());
-        let mut labels = Builder::new(self.roles.labels.len().max(1));
+        let mut labels = self.roles.no_labels();
         let mut rows = 0;
         records(self.text, part, self.delimiter, |byte, record| {
             if record.len() != self.width {
