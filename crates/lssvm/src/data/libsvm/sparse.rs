@@ -1,9 +1,19 @@
 //! Rows of mostly zeros, kept as they are written.
 
-use super::super::bytes::need_memory;
-use super::super::labels::Builder;
-use super::*;
-use crate::linalg::{Csr, MOST_COLUMNS};
+use std::ops::Range;
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use super::fill::Filler;
+use super::line::{parse_line, parse_value, refuse_duplicates, rows_of};
+use super::scan::{Scanned, Shape};
+use crate::Result;
+use crate::data::bytes::need_memory;
+use crate::data::labels::Builder;
+use crate::data::text::Problem;
+use crate::data::{ReadOptions, Stream};
+use crate::linalg::{Csr, MOST_COLUMNS, Scalar};
 
 /// Rows are kept sparse if at most one value of so many is written: they then take an
 /// eighth of the memory in `f32`, and their kernel values less time.
