@@ -71,7 +71,7 @@ fn saved<T: Scalar>(model: &Model<T>) {
 /// The same model of 64-bit numbers. To train one would compile every solver once more.
 pub fn doubled(model: &Model<f32>) -> Model<f64> {
     let parts = ModelParts {
-        support: Samples::new(model.support().matrix().cast(), model.kernel()),
+        support: Samples::new(model.support().points().cast::<f64>(), model.kernel()),
         weights: model.weights().cast(),
         bias: model.bias().iter().map(|&v| f64::from(v)).collect(),
         classes: None,
