@@ -1,7 +1,7 @@
 //! Models: loaded or refused. What is loaded predicts, and is saved as it was.
 
 use lssvm::kernel::Samples;
-use lssvm::linalg::{Matrix, Scalar};
+use lssvm::linalg::{Csr, Matrix, Points, Scalar};
 use lssvm::model::{AnyModel, Model, ModelParts, Outputs};
 
 use super::seal::{self, Kind};
@@ -70,8 +70,18 @@ fn saved<T: Scalar>(model: &Model<T>) {
 
 /// The same model of 64-bit numbers. To train one would compile every solver once more.
 pub fn doubled(model: &Model<f32>) -> Model<f64> {
+    with_support(model, model.support().points().cast())
+}
+
+/// The same of sparse rows.
+pub fn sparse(model: &Model<f32>) -> Model<f64> {
+    let rows = model.support().points().cast::<f64>().into_dense();
+    with_support(model, Csr::from_dense(&rows).into())
+}
+
+fn with_support(model: &Model<f32>, rows: Points<f64>) -> Model<f64> {
     let parts = ModelParts {
-        support: Samples::new(model.support().points().cast::<f64>(), model.kernel()),
+        support: Samples::new(rows, model.kernel()),
         weights: model.weights().cast(),
         bias: model.bias().iter().map(|&v| f64::from(v)).collect(),
         classes: None,

@@ -9,7 +9,7 @@ use lssvm::solve::Silent;
 use lssvm::train::{Config, Data, Trainer};
 
 use super::checkpoint::{METHODS, kept, samples};
-use super::model::doubled;
+use super::model::{doubled, sparse};
 use super::seal::{self, Kind};
 
 /// Inputs of a target, with their names.
@@ -216,6 +216,7 @@ fn models() -> Vec<(String, Vec<u8>)> {
     }
     let config: Config = toml::from_str("loo = true").expect("good settings");
     all.push(("values".into(), opened(&doubled(&trained(&config, true)))));
+    all.push(("sparse".into(), opened(&sparse(&trained(&config, false)))));
     all
 }
 
