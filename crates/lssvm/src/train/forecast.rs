@@ -158,7 +158,9 @@ fn seconds(config: &Effective, [n, m, _]: [usize; 3], kept: Option<Format>, rate
         }
         Method::GaussSeidel => {
             let j = config.block_size as f64;
-            half + n * j * j / 3.0 / rate + iterations * 2.0 * pass
+            // Computed anew, a pass and what follows it look at all of Ω, or twice at half.
+            let kept = if kept.is_some() { half } else { 0.0 };
+            kept + n * j * j / 3.0 / rate + iterations * 2.0 * pass
         }
         _ => {
             let j = config.block_size as f64;
