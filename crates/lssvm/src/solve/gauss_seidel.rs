@@ -22,7 +22,7 @@ use super::bordering::{Reached, left_over, right_hand_sides, true_product};
 use super::exact::factor_tiles;
 use super::{Phase, Residual, Solver, State, Step, Work};
 use crate::linalg::{Matrix, Scalar, TiledCholesky};
-use crate::system::{Bordered, Certificate, Format, Store, System, TILE};
+use crate::system::{Bordered, Certificate, Format, Store, System, TILE, product_bytes};
 use crate::{Result, random};
 
 /// State of the iteration.
@@ -62,7 +62,7 @@ impl<T: Scalar> GaussSeidel<T> {
         let block = (tiles_of(block_size) * TILE).min(n);
         let blocks = n.div_ceil(block.max(1)) as u64;
         let columns = 8 * (outputs as u64 + 1) * n as u64 * size_of::<T>() as u64;
-        blocks * Store::<T>::bytes(block, Format::Full) + columns
+        blocks * Store::<T>::bytes(block, Format::Full) + columns + product_bytes(n, outputs + 1)
     }
 
     /// The factors of all blocks; returns the largest jitter.

@@ -24,7 +24,7 @@ use super::state::unfit;
 use super::{Phase, Residual, Solver, State, Step, Work};
 use crate::Result;
 use crate::linalg::{Matrix, Scalar};
-use crate::system::{Bordered, Certificate, Format, System, TILE};
+use crate::system::{Bordered, Certificate, Format, System, TILE, product_bytes};
 
 /// Iterations after which R is computed anew.
 const FRESH_EVERY: usize = 50;
@@ -94,7 +94,7 @@ impl<T: Scalar> Pcg<T> {
     /// Bytes that it needs beside the data and Ω.
     pub fn bytes(n: usize, rank: usize, outputs: usize) -> u64 {
         let columns = 10 * (outputs as u64 + 1) * n as u64 * size_of::<T>() as u64;
-        Preconditioner::<T>::bytes(n, rank) + columns
+        Preconditioner::<T>::bytes(n, rank) + columns + product_bytes(n, outputs + 1)
     }
 
     fn tools(&self, work: &mut Work<'_, T>) -> Result<Tools<T>> {

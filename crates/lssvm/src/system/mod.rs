@@ -29,6 +29,7 @@ pub use clusters::in_clusters;
 pub use columns::Columns;
 pub use cross::{Cross, add_scores, kernel_matrix};
 pub use products::Products;
+pub use shifted::product_bytes;
 pub use store::{Format, Store, TILE};
 pub use strip::Strip;
 

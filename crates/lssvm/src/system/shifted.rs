@@ -85,10 +85,7 @@ impl<T: Scalar> System<T> {
         let (n, k) = (self.n(), v.cols());
         assert_eq!(v.rows(), n);
         let wide = padded::padded(v.view());
-        let parts = equal_parts(
-            self.tile_rows(),
-            (PARTS_PER_THREAD * rayon::current_num_threads()).max(FEWEST_PARTS),
-        );
+        let parts = equal_parts(self.tile_rows(), product_parts());
         let partial: Vec<Matrix<f64>> = parts
             .into_par_iter()
             .map(|part| self.product_of_part(part, v, &wide, panels))
@@ -223,6 +220,18 @@ impl<T: Scalar> System<T> {
         let only = self.block_tiles(&(place..place + 1)).pop();
         only.expect("a block of one tile row has one tile")
     }
+}
+
+/// How many sums a product is shared into.
+fn product_parts() -> usize {
+    (PARTS_PER_THREAD * rayon::current_num_threads()).max(FEWEST_PARTS)
+}
+
+/// Bytes of the sums of a product with `k` columns: a part has those of all rows up to its
+/// last, on average two thirds of them.
+pub fn product_bytes(n: usize, k: usize) -> u64 {
+    let all = (n * k * size_of::<f64>()) as u64;
+    all * (2 * product_parts() as u64 + 1) / 3
 }
 
 /// Cuts tile rows 0 to `rows`, of which row r has r + 1 tiles, into at most

@@ -33,7 +33,12 @@ impl Scanned<'_> {
     }
 
     /// The rows of a file, dense.
-    pub(super) fn fill<T: Scalar>(&self, base: u32, width: usize, options: &ReadOptions) -> Result<Stream<T>> {
+    pub(super) fn fill<T: Scalar>(
+        &self,
+        base: u32,
+        width: usize,
+        options: &ReadOptions,
+    ) -> Result<Stream<T>> {
         let filler = self.filler(base, width)?;
         let mut values = allocate(self.path, self.shape.rows, width, options)?;
         let chunks = self
