@@ -44,6 +44,17 @@ fn a_million_columns_are_trained_on_and_predicted_within_little_memory() {
 }
 
 #[test]
+fn a_hostile_index_is_an_error_and_no_memory() {
+    let folder = Folder::new();
+    folder.write("far.svm", format!("{}1 4000000000:1\n", texts(0..50)));
+    for method in ["exact", "pcg", "mp", "centers", "auto"] {
+        let line = format!("train far.svm --model m --memory 2G --method {method}");
+        folder.refused(&line, &["4000000000 features", "needs 256.0", "2.00 GB"]);
+    }
+    assert!(!exists(&folder.path("m")));
+}
+
+#[test]
 fn zeros_are_not_written_to_fill_the_disk() {
     let folder = Folder::new();
     folder.write("wide.svm", texts(0..300));

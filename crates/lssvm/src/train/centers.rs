@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::checkpoint::Fixed;
 use super::forecast::{Forecast, Rates};
-use super::memory_plan::{BASE_BYTES, MemoryPlan};
+use super::memory_plan::{BASE_BYTES, MemoryPlan, bytes_of_columns};
 use super::prepare::{LaidOut, Prepared, Ready};
 use super::{Effective, StreamData};
 use crate::data::{Rows, Stream};
@@ -45,6 +45,8 @@ struct Sizes {
     outputs: usize,
     /// Validation and test rows.
     others: [usize; 2],
+    /// What the columns of sparse rows need, in bytes.
+    columns: u64,
     budget: u64,
 }
 
@@ -93,6 +95,7 @@ pub(super) fn lay_out<T: Scalar>(prepared: Prepared<T>) -> Result<LaidOut<T>> {
         ],
         outputs: k,
         others: [count(&validation), count(&test)],
+        columns: raw_kept.map_or(0, |_| bytes_of_columns(raw)),
         budget: config.budget.0,
     };
     let centers = match config.centers {
@@ -173,7 +176,7 @@ impl Sizes {
         let others: usize = self.others.iter().sum();
         let [raw, preprocessed] = self.features;
         let others = others * (raw + preprocessed + 2 * self.outputs) * size_of::<T>();
-        BASE_BYTES + (labels + others) as u64
+        BASE_BYTES + self.columns + (labels + others) as u64
     }
 
     /// Bytes with P centres.

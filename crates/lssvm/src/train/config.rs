@@ -8,6 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::ClassWeight;
 use super::choice::{Choice, choose, gauss_seidel_block};
+use super::memory_plan::bytes_of_columns;
 use crate::data::{Augment, ImageShape, Task};
 use crate::kernel::{Gamma, KernelName, KernelSpec};
 use crate::linalg::{Csr, Precision, Scalar};
@@ -191,7 +192,10 @@ impl Shape {
     /// Bytes of so many rows of features.
     pub(super) fn bytes<T: Scalar>(&self, rows: usize) -> u64 {
         match self.kept {
-            Some(kept) => Csr::<T>::bytes(rows, kept.saturating_mul(rows)),
+            Some(kept) => {
+                let values = Csr::<T>::bytes(rows, kept.saturating_mul(rows));
+                values + bytes_of_columns(self.features)
+            }
             None => (rows as u64) * (self.features as u64) * size_of::<T>() as u64,
         }
     }

@@ -42,6 +42,15 @@ const FOLLOWING_SHARE: f64 = 0.15;
 /// What a product with Ω in memory costs, as a share of computing it.
 const PRODUCT_SHARE: f64 = 0.06;
 
+/// Bytes for each column of sparse rows, which may be far more than their values: what steps
+/// learn of it, directions in which rows differ, and where a thread finds it.
+const COLUMN_BYTES: u64 = 64;
+
+/// What sparse rows of so many columns need beside their values.
+pub(super) fn bytes_of_columns(cols: usize) -> u64 {
+    COLUMN_BYTES.saturating_mul(cols as u64)
+}
+
 impl MemoryPlan {
     /// `plans`: the runs to be made one after the other, or side by side.
     pub(super) fn new<T: Scalar>(
@@ -56,7 +65,10 @@ impl MemoryPlan {
         let rows = |part: &Option<Points<T>>| part.as_ref().map_or(0, |p| p.rows());
         let others: usize = parts.iter().map(|p| rows(p)).sum();
         let all = parts.iter().copied().flatten().chain([train]);
-        let features: u64 = all.map(Points::bytes).sum();
+        let mut features: u64 = all.map(Points::bytes).sum();
+        if train.is_sparse() {
+            features = features.saturating_add(bytes_of_columns(train.cols()));
+        }
         let data = features + value * (n as u64 + others as u64) * k as u64;
         let largest = plans.iter().map(|plan| plan.bytes::<T>(n, m, k)).max();
         let beside = (plans.len() as u64).saturating_sub(1) * 3 * value * n as u64 * k as u64;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use super::checkpoint::{Fingerprint, Fixed, Ink};
-use super::memory_plan::{Kept, MemoryPlan};
+use super::memory_plan::{Kept, MemoryPlan, bytes_of_columns};
 use super::{
     ClassWeight, Config, Effective, Forecast, Shape, StreamData, Watcher, truth as truth_for,
 };
@@ -115,6 +115,15 @@ impl<T: Scalar> Prepared<T> {
             }),
         };
         let mut config = config.resolve(shape)?;
+        if shape.kept.is_some() {
+            // Before a step learns a number for each.
+            let needed = bytes_of_columns(shape.features);
+            need_memory([shape.rows, shape.features], needed, &config).map_err(|error| {
+                error.with_remedy(|| {
+                    "number the features without gaps, keep fewer of them, or raise --memory".into()
+                })
+            })?;
+        }
         if let Some(share) = config.validation {
             let targets = data.train.labels.as_ref();
             let targets = targets.map(|labels| labels.resolve(config.task));
@@ -338,7 +347,10 @@ type Others<T> = [Option<Points<T>>; 2];
 /// them.
 fn loaded<T: Scalar>(data: StreamData<T>, config: &Effective) -> Result<(Points<T>, Others<T>)> {
     let bytes = |part: &Stream<T>| match part.features.kept_values() {
-        Some(kept) => Csr::<T>::bytes(part.n_samples(), kept),
+        Some(kept) => {
+            let values = Csr::<T>::bytes(part.n_samples(), kept);
+            values + bytes_of_columns(part.n_features())
+        }
         None => (part.n_samples() * part.n_features() * size_of::<T>()) as u64,
     };
     let others = [data.validation.as_ref(), data.test.as_ref()];
@@ -369,7 +381,9 @@ fn transform<T: Scalar>(
 /// Whether there is room for all zeros of sparse rows.
 fn check_dense<T: Scalar>(rows: &Points<T>, config: &Effective) -> Result<()> {
     let shape = [rows.rows(), rows.cols()];
-    let needed = shape.iter().map(|&size| size as u64).product::<u64>() * size_of::<T>() as u64;
+    let needed = shape.iter().fold(size_of::<T>() as u64, |all, &size| {
+        all.saturating_mul(size as u64)
+    });
     match rows.is_sparse() {
         true => need_memory(shape, needed, config).map_err(|error| {
             error.with_remedy(|| {
