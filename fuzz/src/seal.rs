@@ -195,7 +195,13 @@ fn checksum(description: &str, tensors: &[Tensor], bytes: &[u8], kind: Kind) -> 
         hash.update(text.as_bytes());
     };
     part(&mut hash, description);
-    let of_model = |name: &str| ["bias", "classes", "support", "weights"].contains(&name);
+    let sparse = tensors.iter().any(|tensor| tensor.name == "support.values");
+    let of_model = |name: &str| match name {
+        "bias" | "classes" | "weights" => true,
+        "support" => !sparse,
+        "support.columns" | "support.offsets" | "support.values" => sparse,
+        _ => false,
+    };
     for tensor in tensors
         .iter()
         .filter(|t| kind == Kind::Data || of_model(&t.name))
