@@ -34,13 +34,13 @@ fn a_million_columns_are_trained_on_and_predicted_within_little_memory() {
     assert!(number(&trained, "peak_memory_bytes") < 300e6);
     folder.run(&format!("evaluate m in {memory} --json evaluated.json"));
     assert_eq!(number(&folder.json("evaluated.json"), "error_percent"), 0.0);
-    let predicted = folder.predictions("predict m in/test.svm");
+    let predicted = folder.predictions("m in/test.svm");
     let truth: Vec<String> = (300..360).map(|i| (i % 3).to_string()).collect();
     assert_eq!(predicted, truth);
     let explained = folder.run("explain m in/test.svm --row 2");
     assert!(explained.stdout.contains("for it"), "{}", explained.stdout);
     folder.run("compress m --centers 100 --output small");
-    assert!(folder.predictions("predict small in/test.svm").len() == 60);
+    assert!(folder.predictions("small in/test.svm").len() == 60);
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn a_hostile_index_is_an_error_and_no_memory() {
     folder.write("far.svm", format!("{}1 4000000000:1\n", texts(0..50)));
     for method in ["exact", "pcg", "mp", "centers", "auto"] {
         let line = format!("train far.svm --model m --memory 2G --method {method}");
-        folder.refused(&line, &["4000000000 features", "needs 256.0", "2.00 GB"]);
+        folder.fails(&line, 1, &["4000000000 features", "needs 256.0", "2.00 GB"]);
     }
     assert!(!exists(&folder.path("m")));
 }
@@ -58,8 +58,9 @@ fn a_hostile_index_is_an_error_and_no_memory() {
 fn zeros_are_not_written_to_fill_the_disk() {
     let folder = Folder::new();
     folder.write("wide.svm", texts(0..300));
-    folder.refused(
+    folder.fails(
         "convert wide.svm wide.data",
+        1,
         &[
             "wide.svm: there are 300 rows of 1000000 features",
             "1.20 GB",
