@@ -4,7 +4,7 @@
 
 Prints the table of docs/prediction.md: means over repeated splits, in percent, and the mean
 width or size. Needs the package `lssvm` (pip install ./python) and data/mnist; takes two
-minutes on two cores. The two lines of made-up data are measured by crates/lssvm/tests/coverage.rs.
+minutes on two cores. The two lines of made-up data are measured by crates/lssvm/tests/library/coverage.rs.
 """
 
 import pathlib

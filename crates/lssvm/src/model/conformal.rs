@@ -25,7 +25,7 @@
 //! little (Barber, Candès, Ramdas, Tibshirani, "Predictive inference with the jackknife+",
 //! 2021, who need all N models for a theorem). A ridge makes that assumption good; with
 //! hardly any, and as many features as rows, 65 % were held of 90 % asked. What else is
-//! measured: `tests/coverage.rs`, and docs/prediction.md.
+//! measured: `tests/library/coverage.rs`, and docs/prediction.md.
 //!
 //! Every row counts once, whatever its weight in training: coverage is that of rows as they
 //! come. Scaling of probabilities does the same.

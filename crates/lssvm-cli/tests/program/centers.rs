@@ -1,10 +1,8 @@
 //! Models of some rows, fitted on all: on disk, seen in other ways, made smaller.
 
-mod common;
-
 use std::io::Write;
 
-use common::{Folder, MNIST, number};
+use crate::common::{Folder, MNIST, number};
 
 /// An NPY file of bytes: rows of waves, whose middle tells the class.
 fn write_waves(folder: &Folder, rows: usize, width: usize) {
@@ -150,6 +148,6 @@ fn digits_seen_in_other_ways_are_learned_better() {
         .output();
     let wrong = wrong.unwrap();
     assert_eq!(wrong.status.code(), Some(2));
-    let said = common::Written::new(&wrong).stderr;
+    let said = crate::common::Written::new(&wrong).stderr;
     assert!(said.contains("shift=PIXELS"), "{said}");
 }

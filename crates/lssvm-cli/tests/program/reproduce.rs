@@ -1,8 +1,6 @@
 //! `lssvm reproduce`, and the page that `train --report` writes.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use serde_json::Value;
 
 /// Blocks of a kind in the section with this id.

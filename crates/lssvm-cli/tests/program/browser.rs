@@ -2,12 +2,10 @@
 //!
 //! Skipped without one; see `crates/lssvm-report/tests/browser.rs`.
 
-#[path = "../../lssvm-report/tests/browser/chromium.rs"]
+#[path = "../../../lssvm-report/tests/browser/chromium.rs"]
 mod chromium;
-mod common;
-
+use crate::common::*;
 use chromium::{browser_or_skip, check_page};
-use common::*;
 
 /// Every kind of figure, with names that want to be something else.
 const EXPERIMENT: &str = r#"

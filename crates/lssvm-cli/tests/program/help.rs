@@ -1,8 +1,6 @@
 //! Help, versions, completions, and the measurements.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 
 /// The commands that the help lists, so that a new one is tested too.
 fn commands(folder: &Folder) -> Vec<String> {

@@ -1,8 +1,6 @@
 //! `lssvm path`: errors for many values of c, and the choice among them.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 
 #[test]
 fn errors_for_many_c() {

@@ -1,10 +1,8 @@
 //! `lssvm convert`: what it makes is data like any other.
 
-mod common;
-
 use std::fs;
 
-use common::*;
+use crate::common::*;
 
 #[test]
 fn a_converted_table_is_the_table() {

@@ -1,8 +1,6 @@
 //! `lssvm tune`: finds settings, writes them for `train`, and can be cut short.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 
 const SPACE: &str = "preprocess = [\"standardize\"]\nkernels = [\"linear\", \"rbf\"]\n\
                      gamma = [0.3, 1.0]\ndegree = []\nc = [1.0, 100.0]\n";

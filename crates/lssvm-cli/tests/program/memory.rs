@@ -1,13 +1,11 @@
 //! The memory promise: what is planned is kept, whatever the budget.
 
-mod common;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::common::{Folder, Written, number};
 use assert_cmd::assert::OutputAssertExt;
-use common::{Folder, Written, number};
 
 /// A control group that kills who takes more memory than this; none where groups
 /// cannot be made, which takes an administrator.

@@ -1,11 +1,9 @@
 //! Parquet and Arrow files: data like any other for a program that is built with the feature
 //! `parquet`, and a clear word from one that is not.
 
-mod common;
-
 use std::path::PathBuf;
 
-use common::Folder;
+use crate::common::Folder;
 
 /// The same rows as CSV, and by pandas and polars.
 fn flowers(name: &str) -> PathBuf {

@@ -1,10 +1,8 @@
 //! `--interval` and `--sets` of `lssvm predict` and `lssvm evaluate`.
 
-mod common;
-
 use std::fmt::Write;
 
-use common::*;
+use crate::common::*;
 use serde_json::{Value, json};
 
 /// Two features and two targets with noise: `u,v,a,b`.

@@ -1,8 +1,6 @@
 //! Everything that can be wrong is told in one line, and nothing is left behind.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 
 #[test]
 fn bad_parameters() {

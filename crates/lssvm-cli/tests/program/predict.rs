@@ -1,8 +1,6 @@
 //! `lssvm predict` and `lssvm evaluate`.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use serde_json::Value;
 
 /// A model of the flowers.

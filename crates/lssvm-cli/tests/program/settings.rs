@@ -1,8 +1,6 @@
 //! Configurations: from files, from models, and by default.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 
 #[test]
 fn a_model_gives_back_its_configuration() {

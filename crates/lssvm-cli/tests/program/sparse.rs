@@ -1,10 +1,8 @@
 //! Files of mostly zeros, from training to prediction.
 
-mod common;
-
 use std::fmt::Write;
 
-use common::*;
+use crate::common::*;
 
 /// Rows of a few words out of a million; the first of them tells the class.
 fn texts(rows: std::ops::Range<usize>) -> String {

@@ -1,10 +1,8 @@
 //! `lssvm train`: every format, method, kernel and precision, and the report.
 
-mod common;
-
 use std::fmt::Write;
 
-use common::*;
+use crate::common::*;
 
 const KERNELS: [&str; 5] = ["linear", "poly", "rbf", "laplacian", "sigmoid"];
 

@@ -1,0 +1,8 @@
+//! The library as those use it who depend on it: one file a subject.
+//!
+//! One test program for all, since building it takes longer than most of them run.
+
+mod coverage;
+mod long_runs;
+mod mnist;
+mod sparse;
