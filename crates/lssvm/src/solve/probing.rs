@@ -16,7 +16,8 @@
 //! - The diagonal of P⁻¹ is known, and what the same probes say of it is not far from what
 //!   they say of S⁻¹. What is estimated is the diagonal of S⁻¹ − βP⁻¹.
 //! - What a probe says of rows that are not in its group is nothing but noise, of the size
-//!   that its own rows suffer. So the deviation of each estimate is known, and the rows that
+//!   that its own rows suffer. So the deviation of each estimate is known (too small for
+//!   the few rows whose own group has the row that they resemble most), and the rows that
 //!   matter most are solved for themselves, S x = eᵢ. They also tell how true the stated
 //!   deviations are.
 //!
@@ -522,7 +523,7 @@ mod tests {
                 let found = probed(&system, Effort::usual(n), 1e-4, 5);
                 let estimate = found.estimate.as_ref().unwrap();
                 assert_eq!((estimate.probes, estimate.solved), (PROBES, SOLVED));
-                let (mut squares, mut largest, mut solved) = (0.0, 0.0f64, 0);
+                let (mut squares, mut far, mut solved) = (0.0, 0, 0);
                 for (i, &deviation) in estimate.deviations.iter().enumerate() {
                     let off = share(&system, &found.scores, &exact, i) - 1.0;
                     if deviation == 0.0 {
@@ -531,7 +532,7 @@ mod tests {
                     } else {
                         let off = off / deviation;
                         squares += off * off / (n - SOLVED) as f64;
-                        largest = largest.max(off.abs());
+                        far += usize::from(off.abs() > 3.0);
                     }
                 }
                 assert_eq!(solved, SOLVED);
@@ -540,7 +541,9 @@ mod tests {
                     (0.5..1.2).contains(&spread),
                     "{outputs}, {kept:?}: {spread}"
                 );
-                assert!(largest < 6.0, "{outputs}, {kept:?}: {largest}");
+                // More than of a normal variable: some rows share a group with the one that
+                // they resemble most.
+                assert!(far < n / 30, "{outputs}, {kept:?}: {far}");
             }
         }
     }
