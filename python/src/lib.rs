@@ -36,6 +36,7 @@ fn _lssvm(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(checkpoint::checkpoint_settings, m)?)?;
     m.add_function(wrap_pyfunction!(fit::fit_kernel_matrix, m)?)?;
     m.add_function(wrap_pyfunction!(tune::tune, m)?)?;
+    m.add_function(wrap_pyfunction!(tune::c_path, m)?)?;
     m.add_function(wrap_pyfunction!(tune::chosen_method, m)?)?;
     m.add_function(wrap_pyfunction!(dataset::load_dataset, m)?)?;
     m.add_function(wrap_pyfunction!(pipeline::softmax, m)?)?;

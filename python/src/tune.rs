@@ -3,7 +3,7 @@
 use lssvm::data::{Dataset, ImageShape};
 use lssvm::linalg::Precision;
 use lssvm::solve::Flow;
-use lssvm::train::Shape;
+use lssvm::train::{Data, Shape, path};
 use lssvm::tune::{Outcome, Space, Trial, TuneLimits, TuneWatcher};
 use numpy::PyReadonlyArray1;
 use pyo3::exceptions::PyValueError;
@@ -17,7 +17,7 @@ use crate::run::{Caller, Tried, beside};
 /// Searches for the settings with the least leave-one-out error; returns what was found,
 /// as JSON. `space`: JSON too; what it does not name is what is worth trying.
 #[pyfunction]
-#[pyo3(signature = (x, target, base, *, space=None, weights=None, seconds=None, rows=None, one_standard_error=false, progress=None))]
+#[pyo3(signature = (x, target, base, *, space=None, weights=None, seconds=None, rows=None, one_standard_error=false, exhaustive=false, progress=None))]
 #[allow(clippy::too_many_arguments)]
 pub fn tune(
     py: Python<'_>,
@@ -29,6 +29,7 @@ pub fn tune(
     seconds: Option<f64>,
     rows: Option<usize>,
     one_standard_error: bool,
+    exhaustive: bool,
     progress: Option<Bound<'_, PyAny>>,
 ) -> PyResult<String> {
     let base = config(base)?;
@@ -37,7 +38,7 @@ pub fn tune(
         seconds,
         rows,
         one_standard_error,
-        exhaustive: false,
+        exhaustive,
         // It is fitted to all rows anyway.
         confirm: false,
     };
@@ -62,6 +63,41 @@ pub fn tune(
     };
     let outcome: Outcome = outcome?;
     serde_json::to_string(&outcome).map_err(|e| PyValueError::new_err(e.to_string()))
+}
+
+/// Leave-one-out errors for values of c from one factorisation, as JSON.
+#[pyfunction]
+#[pyo3(signature = (x, target, config, values, *, weights=None))]
+pub fn c_path(
+    py: Python<'_>,
+    x: Rows<'_>,
+    target: Target<'_>,
+    config: &str,
+    values: Vec<f64>,
+    weights: Option<PyReadonlyArray1<'_, f64>>,
+) -> PyResult<String> {
+    let config = self::config(config)?;
+    let weights = weights.map(|w| w.as_array().to_vec());
+    let labels = target.labels()?;
+    let found = match config.precision.unwrap_or_default() {
+        Precision::F32 => {
+            let data = whole(dataset::<f32>(&x, labels, weights));
+            beside(py, None, move |caller| path(data, &config, &values, caller))
+        }
+        Precision::F64 => {
+            let data = whole(dataset::<f64>(&x, labels, weights));
+            beside(py, None, move |caller| path(data, &config, &values, caller))
+        }
+    };
+    serde_json::to_string(&found?).map_err(|e| PyValueError::new_err(e.to_string()))
+}
+
+fn whole<T>(train: Dataset<T>) -> Data<T> {
+    Data {
+        train,
+        validation: None,
+        test: None,
+    }
 }
 
 /// The method that a fit with these settings would take.

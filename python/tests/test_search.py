@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.datasets import load_iris
 from sklearn.metrics.pairwise import chi2_kernel
 from sklearn.svm import SVC
 
@@ -40,8 +41,11 @@ def test_a_classifier_is_chosen(digits):
 
 def test_probabilities_are_left_as_they_are_where_the_method_has_no_leave_one_out(digits):
     X, y, _, _ = digits
+    estimator = lssvm.LSSVMClassifier(method="gauss-seidel")
+    other = lssvm.LSSVMSearchCV(estimator, space=SPACE).fit(X, y)
+    assert not other.best_estimator_.leave_one_out
     pcg = lssvm.LSSVMSearchCV(lssvm.LSSVMClassifier(method="pcg"), space=SPACE).fit(X, y)
-    assert not pcg.best_estimator_.leave_one_out
+    assert pcg.best_estimator_.leave_one_out and pcg.predict_proba(X).max() > 0.9
     apart = lssvm.LSSVMSearchCV(lssvm.LSSVMClassifier(early_stopping=True), space=SPACE).fit(X, y)
     assert not apart.best_estimator_.leave_one_out
     assert apart.predict_proba(X).max() > 0.9
@@ -135,3 +139,34 @@ def test_a_search_ends_in_time(digits):
             lssvm.LSSVMSearchCV(time=1e-9).fit(*digits[:2])
     with pytest.raises(ValueError, match="space"):
         lssvm.LSSVMSearchCV(space={"kernels": ["cubic"]}).fit(*digits[:2])
+
+
+def test_an_exhaustive_search_tries_all_on_the_most_rows(digits):
+    X, y, _, _ = digits
+    space = {"kernels": ["rbf"], "gamma": [0.3, 1], "preprocess": ["standardize"], "c": [1, 10]}
+    search = lssvm.LSSVMSearchCV(space=space, exhaustive=True).fit(X, y)
+    assert set(search.cv_results_["rows"]) == {len(X)}
+    assert len(search.cv_results_["rows"]) == 4
+    assert search.best_score_ == -search.cv_results_["error"].min()
+
+
+def test_errors_for_many_values_of_c_are_those_of_fits():
+    X, y = load_iris(return_X_y=True)
+    C = [10, 0.1, 1]
+    weights = np.linspace(0.5, 2, len(y))
+    estimator = lssvm.LSSVMClassifier(gamma=0.5)
+    path = lssvm.c_path(estimator, X, y, C=C, sample_weight=weights)
+    np.testing.assert_array_equal(path.C, sorted(C))
+    assert path.exact and not hasattr(estimator, "classes_")
+    for c, error in zip(path.C, path.error, strict=True):
+        model = lssvm.LSSVMClassifier(C=c, gamma=0.5, leave_one_out=True)
+        model.fit(X, y, sample_weight=weights)
+        assert error == pytest.approx(model.loo_error_, abs=1e-12)
+    assert path.best_C == path.C[path.error.argmin()]
+    values = lssvm.c_path(lssvm.LSSVMRegressor(), X, X[:, :2])
+    assert values.error.shape == values.standard_error.shape == (50,)
+    assert values.simplest_C <= values.best_C
+    with pytest.raises(ValueError, match="positive"):
+        lssvm.c_path(estimator, X, y, C=[1, 0])
+    with pytest.raises(ValueError, match="LSSVMClassifier"):
+        lssvm.c_path(object(), X, y)

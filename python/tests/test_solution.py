@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from conftest import theta_solution
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics.pairwise import pairwise_kernels
 
@@ -183,6 +184,37 @@ def test_leave_one_out_makes_probabilities_mean_something(digits):
     after = log_loss(y_test, model.predict_proba(X_test))
     assert after < 0.3 * before
     np.testing.assert_array_equal(plain.predict(X_test), model.predict(X_test))
+
+
+def test_leave_one_out_errors_are_estimated_with_pcg(digits):
+    X, y, X_test, _ = digits
+    exact = lssvm.LSSVMClassifier(C=10, leave_one_out=True).fit(X, y)
+    wrong = np.mean(exact.classes_[exact.loo_scores_.argmax(axis=1)] != y)
+    assert exact.loo_error_ == pytest.approx(wrong) and exact.loo_standard_error_ == 0
+    model = lssvm.LSSVMClassifier(C=10, leave_one_out=True, method="pcg", random_state=0)
+    model.fit(X, y)
+    assert 0 < model.loo_standard_error_ < 0.01
+    assert abs(model.loo_error_ - exact.loo_error_) <= 3 * model.loo_standard_error_
+    # Row by row, and so in the order of X.
+    far = np.abs(model.loo_scores_ - exact.loo_scores_).max(axis=1) > 0.2
+    assert far.mean() < 0.02
+    np.testing.assert_allclose(
+        model.predict_proba(X_test), exact.predict_proba(X_test), atol=0.05
+    )
+    values = lssvm.LSSVMRegressor(C=10, leave_one_out=True).fit(X, y)
+    close = lssvm.LSSVMRegressor(C=10, leave_one_out=True, method="pcg", random_state=0)
+    close.fit(X, y)
+    assert values.loo_standard_error_ == 0 < close.loo_standard_error_
+    off = abs(values.loo_error_ - close.loo_error_)
+    assert off <= 3 * close.loo_standard_error_
+
+
+def test_weights_that_are_no_solution_have_no_leave_one_out_scores(digits):
+    X, y, _, _ = digits
+    model = lssvm.LSSVMClassifier(leave_one_out=True, method="pcg", max_iter=1)
+    with pytest.warns(ConvergenceWarning, match="there are no scores"):
+        model.fit(X, y)
+    assert not hasattr(model, "loo_scores_") and not hasattr(model, "loo_error_")
 
 
 def test_probabilities_of_a_given_kernel_are_calibrated_too(digits):

@@ -294,7 +294,8 @@ pub struct TrainArgs {
     #[arg(long, help_heading = "Method")]
     pub patience: Option<usize>,
     /// Also tell the leave-one-out error: every training row judged by a model that never saw it,
-    /// without training one; takes exact
+    /// without training one; in closed form with exact, as an estimate whose error is stated with
+    /// pcg (the choice for many rows)
     #[arg(long, help_heading = "Method")]
     pub loo: bool,
     /// Average the weights of S runs with different seeds

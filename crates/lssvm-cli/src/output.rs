@@ -167,9 +167,12 @@ pub fn evaluation(name: &str, evaluation: &Evaluation) {
     {
         let error = style(format!("{error:.2} %")).bold();
         let rows = evaluation.rows;
+        let about = evaluation.estimate.map_or(String::new(), |estimate| {
+            format!(" ± {:.2} %", estimate.standard_error)
+        });
         fact(
             name,
-            format!("{error} wrong of {rows} rows (95 %: {low:.2} to {high:.2} %)"),
+            format!("{error}{about} wrong of {rows} rows (95 %: {low:.2} to {high:.2} %)"),
         );
     }
     if let Some(scores) = &evaluation.regression {
@@ -178,9 +181,15 @@ pub fn evaluation(name: &str, evaluation: &Evaluation) {
         let interval = scores.rmse_interval.map_or(String::new(), |(low, high)| {
             format!(" (95 %: {low:.5} to {high:.5})")
         });
+        let about = evaluation.estimate.map_or(String::new(), |estimate| {
+            format!(" ± {:.5}", estimate.standard_error)
+        });
         fact(
             name,
-            format!("RMSE {rmse}{interval}, MAE {mae:.5}, R² {r2:.4} on {rows} rows"),
+            format!("RMSE {rmse}{about}{interval}, MAE {mae:.5}, R² {r2:.4} on {rows} rows"),
         );
+    }
+    if let Some(estimate) = evaluation.estimate {
+        fact("", estimate);
     }
 }

@@ -84,6 +84,8 @@ pub struct Progress {
     start: Instant,
     /// When the first iteration was done, and the share of all that it was.
     first: Option<(Instant, f64)>,
+    /// When leave-one-out scores were begun.
+    left_out_since: Option<Instant>,
     rate: Rate,
     /// Whether the last checkpoint could not be written.
     unkept: bool,
@@ -118,6 +120,7 @@ impl Progress {
             expected: 0.0,
             start: Instant::now(),
             first: None,
+            left_out_since: None,
             rate: Rate::default(),
             unkept: false,
             after: None,
@@ -215,6 +218,13 @@ impl Observer for Progress {
             let by_share = elapsed * (1.0 - done) / done.max(LITTLE);
             self.show((self.expected - elapsed).max(by_share * LITTLE), "");
         }
+        flow()
+    }
+
+    fn leaving_out(&mut self, done: f64) -> Flow {
+        let since = self.left_out_since.get_or_insert_with(Instant::now);
+        let elapsed = since.elapsed().as_secs_f64();
+        self.show(elapsed * (1.0 - done) / done.max(LITTLE), "leave-one-out  ");
         flow()
     }
 }

@@ -305,6 +305,9 @@ fn summarise(report: &Report) {
     if let Some(loo) = &report.leave_one_out {
         output::evaluation("leave-one-out", loo);
     }
+    if let Some(why) = &report.leave_one_out_missing {
+        fact("leave-one-out", format!("no scores: {why}"));
+    }
     if let Some(validation) = &report.validation {
         output::evaluation("validation", validation);
     }

@@ -5,7 +5,7 @@ mod sample;
 use lssvm::data::Task;
 use lssvm::linalg::Matrix;
 use lssvm::solve::Truth;
-use lssvm::train::{Evaluation, Report};
+use lssvm::train::{Estimate, Evaluation, Report};
 use lssvm_report::{
     Axis, Block, Gallery, Heatmap, Page, Picture, Plot, Run, Scale, Section, Series, Table, Tile,
     training_page,
@@ -281,6 +281,37 @@ fn validation_and_left_out_rows_stand_in_for_test_rows() {
             }
         }
     }
+}
+
+#[test]
+fn leave_one_out_errors_that_are_estimates_say_so() {
+    let codes: Vec<u32> = (0..200).map(|i| i % 3).collect();
+    let names: Vec<String> = (0..3).map(|k| format!("class {k}")).collect();
+    let scores = sample::class_scores(&codes, 3, 10.0);
+    let mut left_out = Evaluation::new(&scores, &Truth::Classes(codes), &names).unwrap();
+    left_out.estimate = Some(Estimate {
+        standard_error: 0.125,
+        probes: 32,
+        solved_rows: 31,
+    });
+    let mut report = sample::report(20, None, Task::Classification);
+    let page = |report: &Report| {
+        training_page(&Run {
+            report,
+            data: "d.csv".into(),
+            names: &names,
+            pictures: None,
+            machine: sample::machine(),
+        })
+    };
+    report.leave_one_out = Some(left_out);
+    let estimated = page(&report);
+    assert!(estimated.lead.contains("± 0.1"), "{}", estimated.lead);
+    let html = estimated.to_html();
+    assert!(html.contains("an estimate: 32 probes of all rows, and 31 rows"));
+    report.leave_one_out = None;
+    report.leave_one_out_missing = Some("it was interrupted".into());
+    assert!(page(&report).to_html().contains("none: it was interrupted"));
 }
 
 #[test]

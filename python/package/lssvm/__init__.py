@@ -4,6 +4,7 @@ Estimators that behave like scikit-learn's, on a Rust core:
 
 - :class:`LSSVMClassifier`, :class:`LSSVMRegressor`: train and predict.
 - :class:`LSSVMSearchCV`: chooses kernel, parameters and C by leave-one-out errors.
+- :func:`c_path`: leave-one-out errors for many values of C, from one factorisation.
 - :func:`load`: a model that was saved here or by the program ``lssvm``.
 - :class:`UnitNorm`, :class:`GaussianWindow`, :class:`FourierFeatures`: the
   transformations of the paper that the methods come from.
@@ -15,6 +16,7 @@ from ._classifier import LSSVMClassifier
 from ._dataset import load_dataset
 from ._load import load
 from ._lssvm import __version__
+from ._path import c_path
 from ._regressor import LSSVMRegressor
 from ._report import report
 from ._search import LSSVMSearchCV
@@ -28,6 +30,7 @@ __all__ = [
     "LSSVMSearchCV",
     "UnitNorm",
     "__version__",
+    "c_path",
     "load",
     "load_dataset",
     "report",

@@ -154,7 +154,7 @@ class _BaseLSSVM(BaseEstimator):
         self.residual_ = told["relative_residual"]
         self.history_ = _history(told["history"])
         if self.leave_one_out:
-            self.loo_scores_ = self._report.leave_one_out
+            self._keep_left_out(told)
         self._warn(told)
 
     def _fit_rows(
@@ -351,6 +351,25 @@ class _BaseLSSVM(BaseEstimator):
         if self.n_jobs == 0:
             raise ValueError("n_jobs = 0: must not be 0")
         return int(self.n_jobs) if self.n_jobs > 0 else max(cores + 1 + int(self.n_jobs), 1)
+
+    def _keep_left_out(self, told: dict[str, Any]) -> None:
+        """Leave-one-out scores and their error, or a warning that there are none."""
+        for name in ("loo_scores_", "loo_error_", "loo_standard_error_"):
+            # Those of an earlier fit would not belong to these weights.
+            self.__dict__.pop(name, None)
+        left_out = told.get("leave_one_out")
+        if left_out is None:
+            why = told.get("leave_one_out_missing")
+            warnings.warn(
+                f"leave_one_out: there are no scores: {why}", ConvergenceWarning, stacklevel=5
+            )
+            return
+        self.loo_scores_ = self._report.leave_one_out
+        percent = left_out.get("error_percent")
+        estimate = left_out.get("estimate") or {"standard_error": 0.0}
+        unit = 1 if percent is None else 100
+        self.loo_error_ = left_out["rmse"] if percent is None else percent / unit
+        self.loo_standard_error_ = estimate["standard_error"] / unit
 
     def _warn(self, told: dict[str, Any]) -> None:
         method = told["config"]["method"]

@@ -95,7 +95,16 @@ def tune(
     seconds: float | None = None,
     rows: int | None = None,
     one_standard_error: bool = False,
+    exhaustive: bool = False,
     progress: Any = None,
+) -> str: ...
+def c_path(
+    x: np.ndarray,
+    target: Any,
+    config: str,
+    values: list[float],
+    *,
+    weights: np.ndarray | None = None,
 ) -> str: ...
 def chosen_method(config: str, rows: int, features: int, outputs: int) -> str: ...
 def load_dataset(

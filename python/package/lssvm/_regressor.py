@@ -66,8 +66,10 @@ default="rbf"
         Runs of a block method with different seeds that are averaged.
     leave_one_out : bool, default=False
         Also compute what each training row would have been told by a model that never
-        saw it, without training one; takes ``method="exact"``. It makes
-        ``predict_interval`` possible.
+        saw it, without training one: in closed form with ``method="exact"``, and as
+        estimates whose error is stated with "pcg" (what "auto" takes for many rows), in
+        about the time of the fit. It makes ``predict_interval``
+        possible.
     warm_start : bool, default=False
         Begin at the solution of the last ``fit``, or of the file that the model was loaded
         from, and keep its preprocessing and kernel (their parameters must be the same).
@@ -105,6 +107,10 @@ default="rbf"
         Scores of the training rows by models that never saw them, with
         ``leave_one_out``; one column an output. The rows are those of ``X``, in their
         order, without those of weight 0 and those that ``early_stopping`` kept apart.
+    loo_error_ : float
+        The leave-one-out error: RMSE, with ``leave_one_out``.
+    loo_standard_error_ : float
+        Standard error of ``loo_error_`` as an estimate of the exact one; 0 if it is exact.
     n_iter_ : int
         Iterations that were made.
     residual_ : float

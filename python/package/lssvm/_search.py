@@ -44,6 +44,35 @@ def _chosen_has(method: str) -> Any:
     return lambda self: hasattr(self.estimator or LSSVMClassifier(), method)
 
 
+def own_estimator(estimator: Any) -> Any:
+    """A copy of the estimator, if it is one whose leave-one-out errors are for nothing."""
+    if estimator is None:
+        return LSSVMClassifier()
+    if not isinstance(estimator, (LSSVMClassifier, LSSVMRegressor)):
+        raise ValueError(
+            f"estimator = {estimator!r}: must be an LSSVMClassifier or LSSVMRegressor, "
+            "whose leave-one-out errors come without refits; for others there is "
+            "sklearn.model_selection.GridSearchCV"
+        )
+    if estimator._given_kernel():
+        raise ValueError(
+            "kernel: the search tries kernels that the core computes, and a precomputed one, "
+            "or a function, is none of them; leave the estimator's kernel at its default"
+        )
+    return clone(estimator)
+
+
+def encoded(estimator: Any, target: Any) -> Any:
+    """The target as the core wants it; a classifier is told its classes."""
+    if not is_classifier(estimator):
+        return np.asarray(target, dtype=np.float64).reshape(len(target), -1)
+    check_classification_targets(target)
+    estimator.classes_, codes = np.unique(target, return_inverse=True)
+    if len(estimator.classes_) < 2:
+        raise ValueError(f"there is only 1 class in the data, {estimator.classes_[0]!r}")
+    return [str(name) for name in estimator.classes_], codes.astype(np.uint32)
+
+
 class _Tried:
     """Keeps what was tried, for a search that is interrupted; passes it on to the bar."""
 
@@ -91,6 +120,9 @@ class LSSVMSearchCV(MetaEstimatorMixin, BaseEstimator):
     one_standard_error : bool, default=False
         Of settings that differ in C alone, take the smallest C whose error is within one
         standard error of the best.
+    exhaustive : bool, default=False
+        Try every setting on the rows of the last round, instead of the better third of
+        each round on more rows.
     verbose : int, default=0
         1 shows a progress bar.
 
@@ -98,7 +130,7 @@ class LSSVMSearchCV(MetaEstimatorMixin, BaseEstimator):
     ----------
     best_estimator_ : LSSVMClassifier or LSSVMRegressor
         Fitted on all rows with the best settings; a classifier with ``leave_one_out``
-        where its method is "exact", as it is up to 15,000 rows unless told otherwise.
+        where its method is "exact" (up to 15,000 rows unless told otherwise) or "pcg".
     best_params_ : dict
         These settings.
     best_score_ : float
@@ -129,6 +161,7 @@ class LSSVMSearchCV(MetaEstimatorMixin, BaseEstimator):
         time: float | None = None,
         max_rows: int | None = None,
         one_standard_error: bool = False,
+        exhaustive: bool = False,
         verbose: int = 0,
     ) -> None:
         self.estimator = estimator
@@ -136,6 +169,7 @@ class LSSVMSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.time = time
         self.max_rows = max_rows
         self.one_standard_error = one_standard_error
+        self.exhaustive = exhaustive
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LSSVMSearchCV:
@@ -155,7 +189,7 @@ class LSSVMSearchCV(MetaEstimatorMixin, BaseEstimator):
         self : object
             Fitted estimator.
         """
-        estimator = self._own_estimator()
+        estimator = own_estimator(self.estimator)
         classifier = is_classifier(estimator)
         rows, target = validate_data(
             self,
@@ -168,15 +202,9 @@ class LSSVMSearchCV(MetaEstimatorMixin, BaseEstimator):
         )
         if rows.shape[0] < 2:
             raise ValueError("leaving one out needs at least 2 samples, and n_samples = 1")
+        told = encoded(estimator, target)
         if classifier:
-            check_classification_targets(target)
-            self.classes_, codes = np.unique(target, return_inverse=True)
-            if len(self.classes_) < 2:
-                raise ValueError(f"there is only 1 class in the data, {self.classes_[0]!r}")
-            estimator.classes_ = self.classes_
-            told: Any = ([str(name) for name in self.classes_], codes.astype(np.uint32))
-        else:
-            told = np.asarray(target, dtype=np.float64).reshape(len(target), -1)
+            self.classes_ = estimator.classes_
         weights = None
         if sample_weight is not None:
             weights = _check_sample_weight(sample_weight, rows, dtype=np.float64)
@@ -212,7 +240,7 @@ class LSSVMSearchCV(MetaEstimatorMixin, BaseEstimator):
             return False
         config = json.dumps(estimator._config(rows.dtype) | {"loo": False})
         method = _lssvm.chosen_method(config, rows.shape[0], rows.shape[1], len(self.classes_))
-        return bool(method == "exact")
+        return method in ("exact", "pcg")
 
     def _keep(self, best: dict[str, Any], trials: list[dict[str, Any]], classifier: bool) -> None:
         """What is known before anything is fitted on all rows."""
@@ -229,23 +257,6 @@ class LSSVMSearchCV(MetaEstimatorMixin, BaseEstimator):
             "params": [_parameters(trial["config"]) for trial in trials],
         }
 
-    def _own_estimator(self) -> Any:
-        """A copy of the estimator, if it is one that can be searched for."""
-        if self.estimator is None:
-            return LSSVMClassifier()
-        if not isinstance(self.estimator, (LSSVMClassifier, LSSVMRegressor)):
-            raise ValueError(
-                f"estimator = {self.estimator!r}: must be an LSSVMClassifier or LSSVMRegressor, "
-                "whose leave-one-out errors come without refits; for others there is "
-                "sklearn.model_selection.GridSearchCV"
-            )
-        if self.estimator._given_kernel():
-            raise ValueError(
-                "kernel: the search tries kernels that the core computes, and a precomputed one, "
-                "or a function, is none of them; leave the estimator's kernel at its default"
-            )
-        return clone(self.estimator)
-
     def _search(
         self, estimator: Any, rows: Any, target: Any, weights: Any, progress: Any
     ) -> dict[str, Any]:
@@ -261,6 +272,7 @@ class LSSVMSearchCV(MetaEstimatorMixin, BaseEstimator):
             seconds=self.time,
             rows=self.max_rows,
             one_standard_error=bool(self.one_standard_error),
+            exhaustive=bool(self.exhaustive),
             progress=progress,
         )
         return dict(json.loads(found))

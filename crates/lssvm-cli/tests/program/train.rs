@@ -455,6 +455,39 @@ fn leave_one_out_errors_and_probabilities() {
 }
 
 #[test]
+fn leave_one_out_errors_are_estimated_where_there_is_no_factor() {
+    let folder = Folder::with_flowers();
+    folder.run("train . --loo --json exact.json");
+    let line = "train . --loo --method pcg --model m --report page.html --json r.json";
+    let told = folder.run(line).stdout;
+    assert!(told.contains("± 0."), "{told}");
+    assert!(
+        told.contains("an estimate: 32 probes of all rows"),
+        "{told}"
+    );
+    let (exact, report) = (folder.json("exact.json"), folder.json("r.json"));
+    let (exact, found) = (&exact["leave_one_out"], &report["leave_one_out"]);
+    assert!(exact.get("estimate").is_none());
+    assert_eq!(found["estimate"]["probes"], 32);
+    assert_eq!(found["estimate"]["solved_rows"], 32);
+    let off = number(found, "error_percent") - number(exact, "error_percent");
+    // One row of 150 is 0.7 %.
+    assert!(off.abs() < 1.5, "{off}");
+    assert!(folder.read("page.html").contains("an estimate: 32 probes"));
+    folder.run("predict m test.csv --probabilities --output p.csv");
+    folder.run("predict m test.csv --sets 0.9 --output s.csv");
+    let options = "train . --loo --method pcg --validation 0.2";
+    folder.fails(options, 2, &["loo = true", "choose the iteration"]);
+    let told = folder
+        .run("train . --loo --method pcg --iterations 1")
+        .stdout;
+    assert!(
+        told.contains("no scores: they follow from the solution"),
+        "{told}"
+    );
+}
+
+#[test]
 fn a_rare_class_is_learned_beside_validation_rows() {
     let folder = Folder::new();
     let mut text = flowers(0..90);

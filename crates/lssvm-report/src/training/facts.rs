@@ -5,7 +5,7 @@ use lssvm::kernel::KernelName;
 use lssvm::linalg::Precision;
 use lssvm::solve::Method;
 use lssvm::system::Format;
-use lssvm::train::Effective;
+use lssvm::train::{Effective, Evaluation};
 
 use super::Run;
 use crate::page::Page;
@@ -64,6 +64,12 @@ pub fn add(page: &mut Page, run: &Run) {
     if report.jitter > 0.0 {
         page.fact("added to a diagonal", format!("{:.1e}", report.jitter));
     }
+    if let Some(left_out) = &report.leave_one_out {
+        page.fact("leave-one-out error", error_in_words(left_out));
+    }
+    if let Some(why) = &report.leave_one_out_missing {
+        page.fact("leave-one-out error", format!("none: {why}"));
+    }
     let planned = Bytes(report.planned_memory_bytes);
     if timed {
         page.fact(
@@ -75,6 +81,23 @@ pub fn add(page: &mut Page, run: &Run) {
         );
     }
     page.fact("machine", run.machine.describe());
+}
+
+/// The share of wrong rows or the RMSE, and how it was found if that was by an estimate.
+fn error_in_words(evaluation: &Evaluation) -> String {
+    let percent = evaluation.error_percent.is_some();
+    let value = |v: f64| match percent {
+        true => format!("{v:.2} %"),
+        false => short(v),
+    };
+    let error = value(evaluation.error().0);
+    match &evaluation.estimate {
+        Some(estimate) => {
+            let off = value(estimate.standard_error);
+            format!("{error} ± {off}, {estimate}")
+        }
+        None => error,
+    }
 }
 
 fn iterations(run: &Run) -> String {

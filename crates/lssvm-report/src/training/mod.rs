@@ -181,19 +181,27 @@ fn sentence(judged: Judged) -> String {
     };
     if let Some(scores) = &evaluation.regression {
         let (rmse, mae, r2) = (short(scores.rmse), short(scores.mae), scores.r2);
+        let estimate = evaluation.estimate.map_or(String::new(), |estimate| {
+            format!(" ± {} (estimated)", short(estimate.standard_error))
+        });
         let interval = scores.rmse_interval.map_or(String::new(), |(low, high)| {
             let (low, high) = (short(low), short(high));
             format!(" (95 % confidence interval {low} to {high})")
         });
         return format!(
-            "On {rows} the RMSE is {rmse}{interval}, the MAE {mae}, and R² is {r2:.4}."
+            "On {rows} the RMSE is {rmse}{estimate}{interval}, the MAE {mae}, and R² is {r2:.4}."
         );
     }
     match (evaluation.error_percent, evaluation.error_percent_interval) {
-        (Some(error), Some((low, high))) => format!(
-            "{error:.2} % of {rows} are classified wrong (95 % confidence interval {low:.2} to \
-             {high:.2} %)."
-        ),
+        (Some(error), Some((low, high))) => {
+            let estimate = evaluation.estimate.map_or(String::new(), |estimate| {
+                format!(" ± {:.2} % (estimated)", estimate.standard_error)
+            });
+            format!(
+                "{error:.2} %{estimate} of {rows} are classified wrong (95 % confidence interval \
+                 {low:.2} to {high:.2} %)."
+            )
+        }
         _ => format!("{rows} were scored."),
     }
 }

@@ -131,6 +131,7 @@ pub fn report(iterations: usize, test: Option<Evaluation>, task: Task) -> Report
     };
     Report {
         leave_one_out: None,
+        leave_one_out_missing: None,
         scaling: None,
         conformal: None,
         checkpoints: None,

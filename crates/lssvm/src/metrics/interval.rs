@@ -37,6 +37,28 @@ pub(super) fn wilson(count: u64, n: u64) -> (f64, f64) {
     (lower, upper)
 }
 
+/// The interval of `value`, if that is also off by something else with this standard error;
+/// nothing is below zero.
+pub(crate) fn widened(value: f64, (low, high): (f64, f64), standard_error: f64) -> (f64, f64) {
+    let farther = |end: f64| (end - value).hypot(Z * standard_error);
+    ((value - farther(low)).max(0.0), value + farther(high))
+}
+
+/// Φ(−z): how often a normal variable is above z ≥ 0, to 10⁻⁷ (Abramowitz and Stegun,
+/// 7.1.26).
+pub(crate) fn normal_tail(z: f64) -> f64 {
+    const SERIES: [f64; 5] = [
+        0.254_829_592,
+        -0.284_496_736,
+        1.421_413_741,
+        -1.453_152_027,
+        1.061_405_429,
+    ];
+    let t = 1.0 / (1.0 + 0.327_591_1 * z / std::f64::consts::SQRT_2);
+    let sum = SERIES.iter().rev().fold(0.0, |sum, a| (sum + a) * t);
+    0.5 * sum * (-0.5 * z * z).exp()
+}
+
 /// Lower and upper end; none if there is one row, which says nothing about others,
 /// or if an error is not finite. `rmse` holds that of each output.
 pub(super) fn of_rmse<T: Scalar>(
@@ -77,6 +99,25 @@ mod tests {
     use super::*;
     use crate::linalg::Matrix;
     use crate::metrics::RegressionScores;
+
+    #[test]
+    fn tails_are_those_of_the_normal_distribution() {
+        for (z, tail) in [
+            (0.0, 0.5),
+            (1.0, 0.158_655_254),
+            (Z, 0.025),
+            (4.0, 3.167e-5),
+        ] {
+            assert!((normal_tail(z) - tail).abs() < 2e-7, "{z}");
+        }
+    }
+
+    #[test]
+    fn errors_of_two_kinds_add_as_squares() {
+        let (low, high) = widened(5.0, (2.0, 9.0), 4.0 / Z);
+        assert!(low == 0.0 && (high - 5.0 - 32f64.sqrt()).abs() < 1e-12);
+        assert_eq!(widened(5.0, (2.0, 9.0), 0.0), (2.0, 9.0));
+    }
 
     fn interval(errors: &Matrix<f64>) -> Option<(f64, f64)> {
         let zeros = Matrix::zeros(errors.rows(), errors.cols());

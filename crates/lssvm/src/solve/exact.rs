@@ -14,7 +14,7 @@
 use std::ops::Range;
 
 use super::bordering::{Reached, left_over, right_hand_sides};
-use super::{Method, Phase, Residual, Solver, State, Step, Work, leave_one_out};
+use super::{LeaveOneOut, Method, Phase, Residual, Solver, State, Step, Work, leave_one_out};
 use crate::linalg::factor::more_jitter;
 use crate::linalg::{INVERSE_COLUMNS, Matrix, Scalar, TiledCholesky};
 use crate::system::{Bordered, Certificate, Format, System, TILE};
@@ -36,7 +36,7 @@ pub struct Exact<T: Scalar> {
     reached: Reached<T>,
     /// Whether leave-one-out scores are wanted.
     loo: bool,
-    leave_one_out: Option<Matrix<T>>,
+    leave_one_out: Option<LeaveOneOut<T>>,
 }
 
 impl<T: Scalar> Exact<T> {
@@ -215,7 +215,7 @@ impl<T: Scalar> Solver<T> for Exact<T> {
         }
         if self.loo {
             let weights = self.reached.weights();
-            let scores = leave_one_out::scores(work, &factor, &solution, weights)?;
+            let scores = leave_one_out::by_factor(work, &factor, &solution, weights)?;
             self.leave_one_out = Some(scores);
         }
         Ok(Step {
@@ -238,8 +238,8 @@ impl<T: Scalar> Solver<T> for Exact<T> {
         self.reached.certificate()
     }
 
-    fn leave_one_out(&mut self) -> Option<Matrix<T>> {
-        self.leave_one_out.take()
+    fn leave_one_out(&mut self, _: &mut Work<'_, T>) -> Result<Option<LeaveOneOut<T>>> {
+        Ok(self.leave_one_out.take())
     }
 
     fn steps_per_pass(&self) -> usize {

@@ -17,25 +17,108 @@ use crate::Result;
 use crate::linalg::{Matrix, Scalar};
 use crate::system::Bordered;
 
-/// Scores of the training rows by models that never saw them, N × K.
-///
-/// `solution`: [A ν]. Costs about as much as the factor did.
-pub(super) fn scores<T: Scalar>(
+/// Scores of the training rows by models that never saw them.
+#[derive(Debug, Clone)]
+pub struct LeaveOneOut<T: Scalar> {
+    /// N × K
+    pub scores: Matrix<T>,
+    /// How far off they may be; none if they are exact.
+    pub estimate: Option<Estimated>,
+}
+
+impl<T: Scalar> LeaveOneOut<T> {
+    /// Of the rows with these indices.
+    pub fn select(&self, rows: &[usize]) -> Self {
+        let estimate = self.estimate.as_ref().map(|estimate| Estimated {
+            deviations: rows.iter().map(|&i| estimate.deviations[i]).collect(),
+            ..*estimate
+        });
+        Self {
+            scores: self.scores.select_rows(rows),
+            estimate,
+        }
+    }
+}
+
+/// Of leave-one-out scores that are estimates (see `probing`).
+#[derive(Debug, Clone)]
+pub struct Estimated {
+    /// Relative standard deviation of (Θ⁻¹)ᵢᵢ for each row; 0 for rows that are exact.
+    pub deviations: Vec<f64>,
+    /// Right-hand sides that told of all rows.
+    pub probes: usize,
+    /// Rows that were solved for themselves.
+    pub solved: usize,
+}
+
+/// What (Θ⁻¹)ᵢᵢ and scores follow from, once the diagonal of S⁻¹ is known.
+pub(super) struct Left<'a, T: Scalar> {
+    weights: &'a Bordered<T>,
+    targets: &'a Matrix<T>,
+    nu: Vec<f64>,
+    /// 1ᵀν
+    total: f64,
+}
+
+impl<'a, T: Scalar> Left<'a, T> {
+    /// `solution`: [A ν].
+    pub(super) fn new(
+        solution: &Matrix<T>,
+        weights: &'a Bordered<T>,
+        targets: &'a Matrix<T>,
+    ) -> Self {
+        let last = solution.cols() - 1;
+        let nu = (0..solution.rows()).map(|i| solution.get(i, last).to_f64());
+        let nu: Vec<f64> = nu.collect();
+        Self {
+            weights,
+            targets,
+            total: nu.iter().sum(),
+            nu,
+        }
+    }
+
+    /// (Θ⁻¹)ᵢᵢ, from (S⁻¹)ᵢᵢ.
+    pub(super) fn bordered(&self, row: usize, diagonal: f64) -> f64 {
+        diagonal - self.nu[row] * self.nu[row] / self.total
+    }
+
+    /// yᵢ − hᵢ of each output, from (Θ⁻¹)ᵢᵢ.
+    pub(super) fn misfits(&self, row: usize, bordered: f64) -> impl Iterator<Item = f64> {
+        let weights = self.weights.rows.row(row).iter();
+        weights.map(move |a| a.to_f64() / bordered)
+    }
+
+    pub(super) fn targets(&self) -> &Matrix<T> {
+        self.targets
+    }
+
+    /// hᵢ of all rows, from (Θ⁻¹)ᵢᵢ of each.
+    pub(super) fn scores(&self, bordered: &[f64]) -> Matrix<T> {
+        let mut scores = self.targets.clone();
+        for (i, &bordered) in bordered.iter().enumerate() {
+            let pairs = scores.row_mut(i).iter_mut().zip(self.misfits(i, bordered));
+            pairs.for_each(|(h, misfit)| *h = T::from_f64(h.to_f64() - misfit));
+        }
+        scores
+    }
+}
+
+/// By the diagonal of S⁻¹ from its factor. Costs about as much as the factor did.
+pub(super) fn by_factor<T: Scalar>(
     work: &mut Work<'_, T>,
     factor: &Factor<T>,
     solution: &Matrix<T>,
     weights: &Bordered<T>,
-) -> Result<Matrix<T>> {
+) -> Result<LeaveOneOut<T>> {
     let diagonal = factor.inverse_diagonal(work)?;
-    let (n, k) = (solution.rows(), solution.cols() - 1);
-    let nu = |i: usize| solution.get(i, k).to_f64();
-    let total: f64 = (0..n).map(nu).sum();
-    let targets = work.system.targets();
-    Ok(Matrix::from_fn(n, k, |i, c| {
-        let bordered = diagonal[i].to_f64() - nu(i) * nu(i) / total;
-        let misfit = weights.rows.get(i, c).to_f64() / bordered;
-        T::from_f64(targets.get(i, c).to_f64() - misfit)
-    }))
+    let left = Left::new(solution, weights, work.system.targets());
+    let bordered = diagonal.iter().enumerate();
+    let bordered = bordered.map(|(i, d)| left.bordered(i, d.to_f64()));
+    Ok(LeaveOneOut {
+        scores: left.scores(&bordered.collect::<Vec<_>>()),
+        estimate: None,
+    })
 }
 
 #[cfg(test)]
@@ -135,7 +218,7 @@ pub(super) mod tests {
                 let x = plain.samples().points().select_rows(&rows);
                 let system = System::new(x, targets, kernel, c).unwrap();
                 let system = system.with_weights(&weights).unwrap();
-                let found = solved(&system, true).leave_one_out.unwrap();
+                let found = solved(&system, true).leave_one_out.unwrap().scores;
                 for left in (0..=n).step_by(5).chain([n]) {
                     let expected = refitted(&system, &weights, left, c);
                     for (k, expected) in expected.iter().enumerate() {

@@ -31,6 +31,7 @@ mod checkpoint;
 pub mod exact;
 mod follow;
 pub mod gauss_seidel;
+mod iterate;
 pub mod kaczmarz;
 pub mod kaczmarz_mp;
 mod leave_one_out;
@@ -40,6 +41,7 @@ pub mod path;
 pub mod pcg;
 mod phases;
 mod preconditioner;
+mod probing;
 mod run;
 mod state;
 #[cfg(test)]
@@ -61,8 +63,10 @@ pub use block_inverse::BlockInverse;
 pub use blocks::Blocks;
 pub use checkpoint::{Checkpointed, Keeper, read_checkpoint, write_checkpoint};
 pub use follow::{Followed, Truth};
+pub use leave_one_out::{Estimated, LeaveOneOut};
 pub use phases::{Phase, PhaseReport, Phases};
 pub use preconditioner::rank_for;
+pub(crate) use probing::COLUMNS as LEFT_OUT_COLUMNS;
 pub use run::{Course, Flow, Iteration, Limits, Observer, Silent, Solution, Stopped, run, run_on};
 pub use state::State;
 pub use together::{Ended, Entry, run_together};
@@ -129,6 +133,11 @@ impl Method {
         Err(Error::parameter("method", self, requirement))
     }
 
+    /// Whether it has leave-one-out scores: in closed form, or as estimates.
+    pub fn leaves_one_out(self) -> bool {
+        matches!(self, Method::Exact | Method::Pcg)
+    }
+
     /// Whether it works on blocks of random indices of Θ, as the paper's do.
     pub fn draws_blocks(self) -> bool {
         matches!(
@@ -186,7 +195,7 @@ pub struct Plan {
     pub rank: Option<usize>,
     /// The relative residual that is aimed at, where a method needs to know.
     pub tolerance: f64,
-    /// Whether leave-one-out scores are wanted; `exact` alone has them.
+    /// Whether leave-one-out scores are wanted; `exact` and `pcg` have them.
     pub loo: bool,
 }
 
@@ -197,12 +206,20 @@ impl Plan {
         if self.averages == 0 {
             return Err(Error::parameter("averages", 0, "must be at least 1"));
         }
-        if self.loo && self.method != Method::Exact {
+        if self.loo && !self.method.leaves_one_out() {
             return Err(Error::parameter(
                 "loo",
                 true,
-                format!("needs the method exact, and this is {}", self.method),
+                format!(
+                    "needs the method exact or pcg, and this is {}; rows that are kept apart \
+                     (--validation) serve every method",
+                    self.method
+                ),
             ));
+        }
+        if self.loo && self.method.is_iterative() && self.averages > 1 {
+            let requirement = "leave-one-out scores are those of one run, not of a mean";
+            return Err(Error::parameter("averages", self.averages, requirement));
         }
         if self.loo && rows < 2 {
             let requirement = "there is nothing to learn from if one of one rows is left out";
@@ -234,7 +251,7 @@ impl Plan {
                 Method::Exact => Box::new(exact::Exact::new(system, self.loo)),
                 Method::Pcg => {
                     let (rank, tolerance) = (self.rank, self.tolerance);
-                    Box::new(pcg::Pcg::new(system, rank, seed, tolerance))
+                    Box::new(pcg::Pcg::new(system, rank, seed, tolerance, self.loo))
                 }
                 Method::GaussSeidel => {
                     let solver = gauss_seidel::GaussSeidel::new(
@@ -275,7 +292,7 @@ impl Plan {
             Method::Exact => exact::Exact::<T>::bytes(n, outputs, true, self.loo),
             Method::Pcg => {
                 let rank = self.rank.unwrap_or_else(|| rank_for(n, n_features));
-                pcg::Pcg::<T>::bytes(n, rank, outputs)
+                pcg::Pcg::<T>::bytes(n, rank, outputs, self.loo)
             }
             // Not known here: it depends on P, and on where the rows are.
             Method::Centers => 0,
@@ -354,9 +371,14 @@ pub trait Solver<T: Scalar> {
         None
     }
 
-    /// Scores of the training rows by models that never saw them, if they were wanted.
-    fn leave_one_out(&mut self) -> Option<Matrix<T>> {
-        None
+    /// Scores of the training rows by models that never saw them, if they were wanted. Asked
+    /// once, after the last step.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`] if somebody asked to stop, and [`Error::Numeric`] with the
+    /// reason if these weights have none; they are the model all the same.
+    fn leave_one_out(&mut self, _: &mut Work<'_, T>) -> Result<Option<LeaveOneOut<T>>> {
+        Ok(None)
     }
 
     /// Tells how [`Solver::weights`] changed in the last step; the changes

@@ -18,25 +18,29 @@
 //! it has fallen by two orders of magnitude, and the iteration begins again from
 //! there (iterative refinement): the answer is that of the true system.
 
-use super::bordering::{Reached, left_over, right_hand_sides, true_product};
+use super::bordering::{Reached, right_hand_sides};
+use super::iterate::{COLUMN_SHARE, Iterate, dots};
+use super::leave_one_out::Left;
 use super::preconditioner::{Preconditioner, rank_for};
 use super::state::unfit;
-use super::{Phase, Residual, Solver, State, Step, Work};
-use crate::Result;
+use super::{LeaveOneOut, Residual, Solver, State, Step, Work, probing};
 use crate::linalg::{Matrix, Scalar};
-use crate::system::{Bordered, Certificate, Format, System, TILE, product_bytes};
+use crate::system::{Bordered, Certificate, System, product_bytes};
+use crate::{Error, Result};
 
 /// Iterations after which R is computed anew.
 const FRESH_EVERY: usize = 50;
 
-/// A column rests when its own residual is so much of the tolerance for all.
-const COLUMN_SHARE: f64 = 0.3;
+/// The relative residual up to which leave-one-out scores are worth having.
+const LARGEST_RESIDUAL: f64 = 1e-2;
 
 /// State of the iteration.
 pub struct Pcg<T: Scalar> {
     rank: usize,
     seed: u64,
     tolerance: f64,
+    /// Whether leave-one-out scores are wanted.
+    loo: bool,
     iterate: Iterate<T>,
     /// Made before the first step.
     tools: Option<Tools<T>>,
@@ -52,49 +56,38 @@ struct Tools<T: Scalar> {
     scale: Vec<f64>,
 }
 
-/// What steps change.
-struct Iterate<T: Scalar> {
-    v: Matrix<T>,
-    r: Matrix<T>,
-    /// Directions and ⟨R, Z⟩ of all columns.
-    d: Matrix<T>,
-    rz: Vec<f64>,
-    /// The relative residual at which a column rests.
-    rest: f64,
-    /// Iterations since R was computed anew.
-    age: usize,
-}
-
 impl<T: Scalar> Pcg<T> {
     /// `rank` of the preconditioner (none: chosen from the size), the seed of its rows,
-    /// and the relative residual that is aimed at.
-    pub fn new(system: &System<T>, rank: Option<usize>, seed: u64, tolerance: f64) -> Self {
+    /// the relative residual that is aimed at, and whether leave-one-out scores are wanted.
+    pub fn new(
+        system: &System<T>,
+        rank: Option<usize>,
+        seed: u64,
+        tolerance: f64,
+        loo: bool,
+    ) -> Self {
         let features = system.samples().points().width();
         let rank = rank.unwrap_or_else(|| rank_for(system.n(), features));
         let reached = Reached::nowhere(system);
         let right = reached.right_hand_sides(system);
-        let (n, k) = (right.rows(), right.cols());
         Self {
             rank: rank.clamp(1, system.n()),
             seed,
             tolerance,
-            iterate: Iterate {
-                v: Matrix::zeros(n, k),
-                r: right,
-                d: Matrix::zeros(n, k),
-                rz: vec![0.0; k],
-                rest: COLUMN_SHARE * tolerance,
-                age: 0,
-            },
+            loo,
+            iterate: Iterate::new(right, COLUMN_SHARE * tolerance),
             tools: None,
             reached,
         }
     }
 
     /// Bytes that it needs beside the data and Ω.
-    pub fn bytes(n: usize, rank: usize, outputs: usize) -> u64 {
+    pub fn bytes(n: usize, rank: usize, outputs: usize, loo: bool) -> u64 {
         let columns = 10 * (outputs as u64 + 1) * n as u64 * size_of::<T>() as u64;
-        Preconditioner::<T>::bytes(n, rank) + columns + product_bytes(n, outputs + 1)
+        let left_out = if loo { probing::bytes::<T>(n, rank) } else { 0 };
+        // Its products come after those of the solution.
+        let products = product_bytes(n, outputs + 1).max(left_out);
+        Preconditioner::<T>::bytes(n, rank) + columns + products
     }
 
     fn tools(&self, work: &mut Work<'_, T>) -> Result<Tools<T>> {
@@ -107,80 +100,6 @@ impl<T: Scalar> Pcg<T> {
     }
 }
 
-impl<T: Scalar> Iterate<T> {
-    /// Columns whose residual is not yet small enough; all that are not zero if each
-    /// of them is. `scale`: what residuals are small beside.
-    fn awake(&mut self, scale: &[f64]) -> Vec<usize> {
-        let norms = dots(&self.r, &self.r);
-        let larger = |rest: f64| {
-            let above = |&c: &usize| norms[c].sqrt() > rest * scale[c];
-            (0..norms.len()).filter(above).collect::<Vec<_>>()
-        };
-        let awake = larger(self.rest);
-        if !awake.is_empty() {
-            return awake;
-        }
-        // Together they do not meet the tolerance yet, or nobody would ask.
-        self.rest *= COLUMN_SHARE;
-        larger(0.0)
-    }
-
-    fn step(&mut self, work: &mut Work<'_, T>, tools: &Tools<T>) {
-        let system = work.system;
-        let preconditioner = &tools.preconditioner;
-        let awake = self.awake(&tools.scale);
-        if awake.is_empty() {
-            return;
-        }
-        self.age += 1;
-        let (n, k) = (system.n() as f64, awake.len() as f64);
-        let r = columns(&self.r, &awake);
-        let depth = (preconditioner.rank() + TILE.min(system.n())) as f64;
-        let flops = 4.0 * n * depth * k;
-        let z = work
-            .phases
-            .time(Phase::Precondition, flops, || preconditioner.apply(&r));
-        let rz = dots(&r, &z);
-        let mut d = columns(&self.d, &awake);
-        for (c, &place) in awake.iter().enumerate() {
-            let beta = match self.rz[place] {
-                0.0 => 0.0,
-                before => rz[c] / before,
-            };
-            add_column(&mut d, c, beta, &z);
-            self.rz[place] = rz[c];
-        }
-        let product = product(work, &d);
-        let curvature = dots(&d, &product);
-        for (c, &place) in awake.iter().enumerate() {
-            // Zero only for a direction of rounding noise, which is no use.
-            let alpha = match curvature[c] > 0.0 {
-                true => rz[c] / curvature[c],
-                false => 0.0,
-            };
-            let alpha = T::from_f64(alpha);
-            for i in 0..d.rows() {
-                let step = alpha * d.get(i, c);
-                self.v.row_mut(i)[place] += step;
-                self.r.row_mut(i)[place] -= alpha * product.get(i, c);
-                self.d.row_mut(i)[place] = d.get(i, c);
-            }
-        }
-    }
-
-    /// Computes R anew, and returns S V.
-    fn refresh(&mut self, work: &mut Work<'_, T>, tools: &Tools<T>) -> Matrix<f64> {
-        let product = true_product(work, &self.v);
-        self.r = left_over(&tools.right, &product);
-        self.age = 0;
-        if work.system.kept() == Some(Format::Half) {
-            // Directions belong to the rounded matrix and the old R.
-            self.rz.fill(0.0);
-        }
-        product
-    }
-}
-
 impl<T: Scalar> Solver<T> for Pcg<T> {
     fn step(&mut self, work: &mut Work<'_, T>) -> Result<Step> {
         let tools = match self.tools.take() {
@@ -188,11 +107,11 @@ impl<T: Scalar> Solver<T> for Pcg<T> {
             None => self.tools(work)?,
         };
         let (system, iterate) = (work.system, &mut self.iterate);
-        iterate.step(work, &tools);
+        iterate.step(work, &tools.preconditioner, &tools.scale);
         let change = self.reached.take_over(&iterate.v);
         self.reached.estimate(system, &iterate.r);
         if iterate.age >= FRESH_EVERY || self.reached.is_due(system, self.tolerance) {
-            let product = iterate.refresh(work, &tools);
+            let product = iterate.refresh(work, &tools.right);
             self.reached.certify(system, &product);
         }
         self.tools = Some(tools);
@@ -214,6 +133,30 @@ impl<T: Scalar> Solver<T> for Pcg<T> {
 
     fn certificate(&self) -> Option<&Certificate> {
         self.reached.certificate()
+    }
+
+    fn leave_one_out(&mut self, work: &mut Work<'_, T>) -> Result<Option<LeaveOneOut<T>>> {
+        if !self.loo {
+            return Ok(None);
+        }
+        let reached = self.residual().map_or(f64::INFINITY, |r| r.relative);
+        if reached > LARGEST_RESIDUAL {
+            return Err(Error::Numeric(format!(
+                "they follow from the solution, and a relative residual of {reached:.1e} is too \
+                 far from it; let it come to {LARGEST_RESIDUAL:.0e} (--iterations, --time, \
+                 --tolerance)"
+            )));
+        }
+        if !(work.progress)(0.0) {
+            return Err(Error::Interrupted);
+        }
+        let tools = match self.tools.take() {
+            Some(tools) => tools,
+            None => self.tools(work)?,
+        };
+        let (weights, targets) = (self.reached.weights(), work.system.targets());
+        let left = Left::new(&self.iterate.v, weights, targets);
+        probing::scores(work, &tools.preconditioner, &left, self.seed).map(Some)
     }
 
     fn steps_per_pass(&self) -> usize {
@@ -251,47 +194,5 @@ impl<T: Scalar> Solver<T> for Pcg<T> {
             return Err(unfit("rz", "is not one number a column"));
         }
         self.reached.restore(state, &self.iterate.v)
-    }
-}
-
-/// S · V, timed.
-fn product<T: Scalar>(work: &mut Work<'_, T>, v: &Matrix<T>) -> Matrix<T> {
-    let system = work.system;
-    let n = system.n() as f64;
-    let kernel = match system.kept() {
-        Some(_) => 0.0,
-        None => system.kernel_flops(0.5 * n * n),
-    };
-    let flops = kernel + 2.0 * n * n * v.cols() as f64;
-    let product = work
-        .phases
-        .time(Phase::Product, flops, || system.shifted_product(v));
-    product.cast()
-}
-
-/// ⟨a, b⟩ of each column, in `f64`.
-pub(super) fn dots<T: Scalar>(a: &Matrix<T>, b: &Matrix<T>) -> Vec<f64> {
-    let k = a.cols();
-    let mut sums = vec![0.0; k];
-    let rows = a.values().chunks_exact(k).zip(b.values().chunks_exact(k));
-    for (a, b) in rows {
-        for (sum, (a, b)) in sums.iter_mut().zip(a.iter().zip(b)) {
-            *sum += a.to_f64() * b.to_f64();
-        }
-    }
-    sums
-}
-
-/// Some columns, copied.
-fn columns<T: Scalar>(a: &Matrix<T>, which: &[usize]) -> Matrix<T> {
-    Matrix::from_fn(a.rows(), which.len(), |i, c| a.row(i)[which[c]])
-}
-
-/// Column `c` of `d` ← `beta` · itself + column `c` of `z`.
-fn add_column<T: Scalar>(d: &mut Matrix<T>, c: usize, beta: f64, z: &Matrix<T>) {
-    let beta = T::from_f64(beta);
-    for i in 0..d.rows() {
-        let value = beta * d.get(i, c) + z.get(i, c);
-        d.set(i, c, value);
     }
 }

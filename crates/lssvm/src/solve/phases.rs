@@ -81,6 +81,12 @@ impl Phases {
         seconds.chain(flops).for_each(|(a, b)| *a += b);
     }
 
+    /// Books all that another has booked to one phase.
+    pub(super) fn book(&mut self, phase: Phase, other: &Self) {
+        self.seconds[phase as usize] += other.seconds();
+        self.flops[phase as usize] += other.flops();
+    }
+
     /// All numbers, for a run that is to go on.
     pub(super) fn numbers(&self) -> Vec<f64> {
         [self.seconds, self.flops].concat()

@@ -163,6 +163,43 @@ impl<T: Scalar> Preconditioner<T> {
         out
     }
 
+    /// The diagonal of P⁻¹: with I + WᵀW = CᵀC, what L⁻¹ has in a column less what
+    /// L⁻ᵀ W C⁻¹ has in a row. About as many operations as it took to make P.
+    pub(super) fn inverse_diagonal(&self) -> Vec<f64> {
+        let of_part = |part: &Part| {
+            let (mut triangle, mut v) = (Vec::new(), Vec::new());
+            let triangle = part.triangle.widen_upper::<T>(&mut triangle);
+            let n = triangle.rows();
+            let mut inverse = Matrix::from_fn(n, n, |i, j| match i == j {
+                true => T::ONE,
+                false => T::ZERO,
+            });
+            T::solve_upper_transposed(triangle, inverse.view_mut(), Parallel::No);
+            let mut diagonal = vec![0.0; n];
+            for i in 0..n {
+                // Row i of the lower triangle L⁻¹.
+                let pairs = diagonal.iter_mut().zip(&inverse.row(i)[..=i]);
+                pairs.for_each(|(sum, v)| *sum += v.to_f64().powi(2));
+            }
+            part.w.widen(&mut v);
+            let mut v = MatMut::new(n, self.rank, &mut v);
+            T::solve_upper(triangle, v.reborrow(), Parallel::No);
+            T::solve_upper_right(self.factor.buffer(), v.reborrow(), Parallel::No);
+            for (i, sum) in diagonal.iter_mut().enumerate() {
+                *sum -= sum_of_squares(v.as_ref().row(i));
+            }
+            diagonal
+        };
+        let parts = self.parts.par_iter().map(of_part);
+        parts.collect::<Vec<_>>().concat()
+    }
+
+    /// Operations of [`Preconditioner::inverse_diagonal`].
+    pub(super) fn inverse_diagonal_flops(&self, n: usize) -> f64 {
+        let (tile, rank) = (n.min(TILE) as f64, self.rank as f64);
+        n as f64 * (rank * rank + tile * rank + tile * tile / 3.0)
+    }
+
     /// Bytes of it, and of what it takes to make it.
     pub(super) fn bytes(n: usize, rank: usize) -> u64 {
         let (value, threads) = (size_of::<T>(), rayon::current_num_threads());
@@ -290,5 +327,36 @@ fn factor_tile<T: Scalar>(
             return Ok(factor);
         }
         jitter = more_jitter::<T>(jitter, mean, n)?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{OpenBlock, Phases};
+    use super::*;
+    use crate::kernel::Kernel;
+    use crate::system::tests::weighted_problem;
+
+    #[test]
+    fn the_diagonal_of_the_inverse_is_that_of_its_columns() {
+        let n = TILE + 77;
+        let system = weighted_problem::<f64>(n, 3, 1, Kernel::Rbf { gamma: 2.0 }, 5.0);
+        let mut work = Work {
+            system: &system,
+            block: &mut OpenBlock::new(n),
+            phases: &mut Phases::default(),
+            progress: &mut |_| true,
+        };
+        let preconditioner = Preconditioner::new(&mut work, 60, 3).unwrap();
+        let diagonal = preconditioner.inverse_diagonal();
+        for i in (0..n).step_by(97) {
+            let unit = Matrix::from_fn(n, 1, |j, _| f64::from(u8::from(i == j)));
+            let column = preconditioner.apply(&unit);
+            let (found, expected) = (diagonal[i], column.get(i, 0));
+            assert!(
+                (found - expected).abs() < 1e-9 * expected,
+                "{found}, {expected}"
+            );
+        }
     }
 }

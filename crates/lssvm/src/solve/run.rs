@@ -6,9 +6,10 @@ use std::time::Instant;
 
 use super::track::Track;
 use super::{
-    Checkpointed, Followed, Keeper, Method, OpenBlock, Phases, Plan, Residual, Solver, State,
+    Checkpointed, Followed, Keeper, LeaveOneOut, Method, OpenBlock, Phases, Plan, Residual, Solver,
+    State,
 };
-use crate::linalg::{Matrix, Scalar};
+use crate::linalg::Scalar;
 use crate::system::{Bordered, Certificate, System};
 use crate::{Error, Result};
 
@@ -193,6 +194,12 @@ pub trait Observer {
     fn progress(&mut self, _done: f64) -> Flow {
         Flow::Continue
     }
+
+    /// After the last iteration, while leave-one-out scores are estimated: the share of that
+    /// which is done. To stop is to do without them.
+    fn leaving_out(&mut self, done: f64) -> Flow {
+        self.progress(done)
+    }
 }
 
 /// Listens to nothing.
@@ -212,7 +219,9 @@ pub struct Solution<T: Scalar> {
     /// What is certain about these weights, if it was affordable to find out.
     pub certificate: Option<Certificate>,
     /// Scores of the training rows by models that never saw them, if they were wanted.
-    pub leave_one_out: Option<Matrix<T>>,
+    pub leave_one_out: Option<LeaveOneOut<T>>,
+    /// Why there are none, if they were wanted.
+    pub not_left_out: Option<String>,
     /// Iterations made.
     pub iterations: usize,
     /// The iteration whose weights these are.
@@ -325,6 +334,7 @@ pub fn run_on<T: Scalar>(
             track.spend(start.elapsed());
         }
     };
+    track.leave_one_out(system, &mut block, stopped, observer)?;
     drop(block);
     Ok(track.finish(system, stopped))
 }

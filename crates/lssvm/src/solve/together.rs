@@ -49,7 +49,10 @@ pub fn run_together<T: Scalar>(
             observer.turn(index);
             let iteration = going.step(system, &mut block, test, &mut None, 1, observer)?;
             match going.end(observer.iteration(&iteration)) {
-                Some(stopped) => ended[index] = Some(going.finish(system, stopped)),
+                Some(stopped) => {
+                    going.leave_one_out(system, &mut block, stopped, observer)?;
+                    ended[index] = Some(going.finish(system, stopped));
+                }
                 None => *track = Some(going),
             }
         }

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use super::run::ITERATION_NUMBERS;
 use super::state::{HISTORY, unfit};
 use super::{
-    Flow, Followed, Iteration, Limits, Method, Observer, OpenBlock, Phase, Phases, Residual,
-    Solution, Solver, State, Step, Stopped, Work,
+    Flow, Followed, Iteration, LeaveOneOut, Limits, Method, Observer, OpenBlock, Phase, Phases,
+    Residual, Solution, Solver, State, Step, Stopped, Work,
 };
 use crate::linalg::Scalar;
 use crate::system::{Bordered, Certificate, System};
@@ -34,6 +34,9 @@ pub(super) struct Track<T: Scalar> {
     /// Whether it began at weights that were given.
     started: bool,
     method: Method,
+    left_out: Option<LeaveOneOut<T>>,
+    /// Why there are no leave-one-out scores, if they were wanted.
+    not_left_out: Option<String>,
 }
 
 impl<T: Scalar> Track<T> {
@@ -51,6 +54,8 @@ impl<T: Scalar> Track<T> {
             partial: false,
             started: false,
             method,
+            left_out: None,
+            not_left_out: None,
         })
     }
 
@@ -293,6 +298,33 @@ impl<T: Scalar> Track<T> {
         })
     }
 
+    /// Finds leave-one-out scores, if they are wanted and not there yet. The run has ended:
+    /// whoever asks to stop now, or asked before, has the model without them.
+    pub(super) fn leave_one_out(
+        &mut self,
+        system: &System<T>,
+        block: &mut OpenBlock<T>,
+        stopped: Stopped,
+        observer: &mut dyn Observer,
+    ) -> Result<()> {
+        let start = Instant::now();
+        let go_on = stopped != Stopped::Interrupted;
+        let mut work = Work {
+            system,
+            block,
+            phases: &mut self.phases,
+            progress: &mut |done| go_on && observer.leaving_out(done) == Flow::Continue,
+        };
+        match self.solver.leave_one_out(&mut work) {
+            Ok(found) => self.left_out = found,
+            Err(Error::Interrupted) => self.not_left_out = Some("it was interrupted".into()),
+            Err(Error::Numeric(why)) => self.not_left_out = Some(why),
+            Err(error) => return Err(error),
+        }
+        self.spend(start.elapsed());
+        Ok(())
+    }
+
     /// The weights of the run, with a certificate if it is to be had.
     pub(super) fn finish(mut self, system: &System<T>, stopped: Stopped) -> Solution<T> {
         let start = Instant::now();
@@ -321,7 +353,8 @@ impl<T: Scalar> Track<T> {
         Solution {
             residual: certain.or(chosen.residual),
             certificate,
-            leave_one_out: self.solver.leave_one_out(),
+            leave_one_out: self.left_out,
+            not_left_out: self.not_left_out,
             weights,
             iterations: last.iteration,
             best_iteration: chosen.iteration,

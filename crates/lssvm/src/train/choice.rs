@@ -47,7 +47,14 @@ pub(super) struct Choice {
 /// | it does not | `gauss-seidel`: the least error in few passes, each of which computes Ω |
 /// | that takes too long, or the rows themselves do not fit | `centers`: a model of some rows |
 /// | no room for its factors either, or a kernel that is not positive | `mp` |
-pub(super) fn choose<T: Scalar>(shape: &Shape, kernel: KernelName, budget: Size) -> Choice {
+///
+/// `loo`: leave-one-out scores are wanted, for which `exact` and `pcg` need more memory.
+pub(super) fn choose<T: Scalar>(
+    shape: &Shape,
+    kernel: KernelName,
+    budget: Size,
+    loo: bool,
+) -> Choice {
     let room = Room::new::<T>(shape, budget);
     let n = shape.rows;
     let choice = |method, why: String| Choice { method, why };
@@ -58,7 +65,7 @@ pub(super) fn choose<T: Scalar>(shape: &Shape, kernel: KernelName, budget: Size)
         averages: 1,
         rank: None,
         tolerance: 0.0,
-        loo: false,
+        loo,
     };
     let bytes = |method| plan(method).bytes::<T>(n, shape.width(), shape.outputs);
     if kernel == KernelName::Sigmoid {
@@ -114,6 +121,16 @@ pub(super) fn choose<T: Scalar>(shape: &Shape, kernel: KernelName, budget: Size)
     }
 }
 
+/// The method that gives leave-one-out scores where this one would be chosen. Where that is
+/// `centers` there is none: anything else takes too long.
+pub(super) fn with_scores(chosen: Method, kernel: KernelName) -> Method {
+    match chosen {
+        Method::Exact | Method::Pcg | Method::Centers => chosen,
+        _ if kernel == KernelName::Sigmoid => Method::Exact,
+        _ => Method::Pcg,
+    }
+}
+
 /// The rows of a block whose factors fit; none if not even the smallest do.
 pub(super) fn gauss_seidel_block<T: Scalar>(shape: &Shape, budget: Size) -> Option<usize> {
     let room = Room::new::<T>(shape, budget);
@@ -162,7 +179,7 @@ mod tests {
             image: None,
             kept: None,
         };
-        choose::<f32>(&shape, kernel, Size(budget)).method
+        choose::<f32>(&shape, kernel, Size(budget), false).method
     }
 
     #[test]

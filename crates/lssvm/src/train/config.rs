@@ -7,7 +7,7 @@
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::ClassWeight;
-use super::choice::{Choice, choose, gauss_seidel_block};
+use super::choice::{Choice, choose, gauss_seidel_block, with_scores};
 use super::memory_plan::bytes_of_columns;
 use crate::data::{Augment, ImageShape, Task};
 use crate::kernel::{Gamma, KernelName, KernelSpec};
@@ -279,11 +279,11 @@ impl Config {
             kept: shape.kept.filter(|_| preprocess.may_keep_zeros()),
             ..shape
         };
-        let (chosen, gauss_seidel_block) = match precision {
-            Precision::F32 => chosen::<f32>(&solved, kernel, budget),
-            Precision::F64 => chosen::<f64>(&solved, kernel, budget),
-        };
         let loo = self.loo.unwrap_or(false);
+        let (chosen, gauss_seidel_block) = match precision {
+            Precision::F32 => chosen::<f32>(&solved, kernel, budget, loo),
+            Precision::F64 => chosen::<f64>(&solved, kernel, budget, loo),
+        };
         if let (true, Some(augment)) = (loo, &self.augment) {
             return Err(Error::parameter(
                 "augment",
@@ -293,7 +293,7 @@ impl Config {
             ));
         }
         let method = self.method.unwrap_or(match (loo, self.centers) {
-            (true, _) => Method::Exact,
+            (true, _) => with_scores(chosen.method, kernel),
             (false, Some(_)) => Method::Centers,
             (false, None) => chosen.method,
         });
@@ -313,6 +313,16 @@ impl Config {
             _ => passes,
         });
         let validated = shape.validation || self.validation.is_some();
+        if loo && validated && method.is_iterative() {
+            return Err(Error::parameter(
+                "loo",
+                true,
+                format!(
+                    "with {method} validation rows choose the iteration, and leave-one-out scores \
+                     are those of the last; give one of --loo and --validation, or the method exact"
+                ),
+            ));
+        }
         let patience = match method {
             Method::Pcg => PCG_PATIENCE,
             Method::Centers => CENTERS_PATIENCE,
@@ -362,7 +372,12 @@ impl Config {
             precision,
             why: match self.method {
                 Some(_) => None,
-                None if loo => Some("leave-one-out scores follow from its factor".into()),
+                None if loo && method == Method::Exact => {
+                    Some("leave-one-out scores follow from its factor".into())
+                }
+                None if loo && method != chosen.method => {
+                    Some("leave-one-out scores can be estimated with it".into())
+                }
                 None if self.centers.is_some() => Some("their number was given".into()),
                 None => Some(chosen.why),
             },
@@ -379,9 +394,14 @@ impl Config {
 }
 
 /// The method of choice, and the block size that Gauss–Seidel would have.
-fn chosen<T: Scalar>(shape: &Shape, kernel: KernelName, budget: Size) -> (Choice, usize) {
+fn chosen<T: Scalar>(
+    shape: &Shape,
+    kernel: KernelName,
+    budget: Size,
+    loo: bool,
+) -> (Choice, usize) {
     let block = gauss_seidel_block::<T>(shape, budget).unwrap_or(TILE);
-    (choose::<T>(shape, kernel, budget), block)
+    (choose::<T>(shape, kernel, budget, loo), block)
 }
 
 /// A method by its name, or none for `auto`.

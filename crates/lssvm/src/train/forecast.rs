@@ -15,7 +15,7 @@ use super::memory_plan::MemoryPlan;
 use crate::error::Bytes;
 use crate::kernel::{FillBlock, Kernel, Samples};
 use crate::linalg::{Matrix, Output, Parallel, Scalar, skinny};
-use crate::solve::{Method, rank_for};
+use crate::solve::{LEFT_OUT_COLUMNS, Method, rank_for};
 use crate::system::{Format, TILE};
 
 /// Iterations after which `pcg` is expected to have met a tolerance: 15 for 10⁻² and
@@ -24,6 +24,9 @@ fn expected_iterations(tolerance: f64) -> f64 {
     let orders = -tolerance.max(1e-12).log10();
     15.0 * (orders - 1.0).max(0.3).powf(1.6)
 }
+
+/// Iterations that leave-one-out estimates are expected to take, twice.
+const LEFT_OUT_ITERATIONS: f64 = 12.0;
 
 /// Iterations after which `centers` is expected to have met its tolerance.
 const CENTERS_ITERATIONS: f64 = 20.0;
@@ -127,7 +130,7 @@ impl Forecast {
 }
 
 /// Seconds of all that the method does, from those of a tile.
-fn seconds(config: &Effective, [n, m, _]: [usize; 3], kept: Option<Format>, rates: &Rates) -> f64 {
+fn seconds(config: &Effective, [n, m, k]: [usize; 3], kept: Option<Format>, rates: &Rates) -> f64 {
     let threads = config.threads as f64;
     let side = n as f64 / TILE as f64;
     let all_kernel = side * side * rates.kernel / threads;
@@ -141,12 +144,22 @@ fn seconds(config: &Effective, [n, m, _]: [usize; 3], kept: Option<Format>, rate
     };
     let half = 0.5 * all_kernel;
     let runs = config.averages as f64;
+    // The inverse takes as long as the factor.
+    let looks = if config.loo { 2.0 } else { 1.0 };
     runs * match config.method {
-        Method::Exact => half + n.powi(3) / 3.0 / rate + 2.0 * pass,
+        Method::Exact => half + looks * n.powi(3) / 3.0 / rate + 2.0 * pass,
         Method::Pcg => {
             let rank = config.rank.unwrap_or_else(|| rank_for(n as usize, m)) as f64;
             let setup = 2.0 * n * rank * rank / rate;
+            let left_out = match config.loo {
+                true => {
+                    let columns = LEFT_OUT_COLUMNS as f64 / (k + 1) as f64;
+                    LEFT_OUT_ITERATIONS * (columns * all_product + 2.0 * (pass - all_product))
+                }
+                false => 0.0,
+            };
             half + setup
+                + left_out
                 + iterations.min(expected_iterations(config.tolerance))
                     * pass
                     * (1.0 + 2.0 * rank / n)

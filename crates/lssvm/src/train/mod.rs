@@ -12,6 +12,7 @@ mod compare;
 mod compress;
 mod config;
 mod forecast;
+mod left_out;
 mod memory_plan;
 mod path;
 mod prepare;
@@ -26,6 +27,7 @@ pub use compare::compare;
 pub use compress::{Compression, compress};
 pub use config::{AUTO, Config, Effective, Shape};
 pub use forecast::Forecast;
+pub use left_out::Estimate;
 pub use path::{CPath, c_values, path};
 pub use report::{Evaluation, HistoryLine, Report};
 pub use study::PathPoint;
@@ -250,13 +252,16 @@ fn solve_ready<T: Scalar>(
     };
     report.test = evaluate(&mut ready.test)?;
     report.validation = evaluate(&mut ready.validation)?;
-    report.leave_one_out = match &solution.leave_one_out {
-        Some(scores) => {
-            let truth = prepare::truth_of(ready.system.targets(), &ready.outputs);
-            Some(Evaluation::new(scores, &truth, ready.outputs.names())?)
+    let left_out = solution.leave_one_out.as_ref();
+    let left_out = left_out.map(|left_out| {
+        let truth = prepare::truth_of(ready.system.targets(), &ready.outputs);
+        let (names, back) = (ready.outputs.names(), ready.back());
+        match &back {
+            Some(rows) => left_out::evaluation(&left_out.select(rows), &truth.select(rows), names),
+            None => left_out::evaluation(left_out, &truth, names),
         }
-        None => None,
-    };
+    });
+    report.leave_one_out = left_out.transpose()?;
     report.scaling = scaling(&report)?;
     report.conformal = conformal(&report)?;
     report.peak_memory_bytes = memory::peak();
@@ -308,11 +313,10 @@ fn solve_one<T: Scalar>(
         Outputs::Classes { .. } => Some(argmax(ready.system.targets())),
         Outputs::Values { .. } => None,
     };
+    let back = ready.back();
     let (mut support, mut weights) = (ready.system.into_samples(), solution.weights.rows);
-    if let Some(order) = ready.order {
+    if let Some(back) = back {
         // A model has its rows in the order of the data.
-        let mut back = vec![0; order.len()];
-        order.iter().enumerate().for_each(|(i, &row)| back[row] = i);
         (support, weights) = (support.select(&back), weights.select_rows(&back));
         codes = codes.map(|codes| back.iter().map(|&i| codes[i]).collect());
     }
@@ -376,5 +380,9 @@ impl Observer for Relay<'_> {
 
     fn progress(&mut self, done: f64) -> solve::Flow {
         self.0.progress(done)
+    }
+
+    fn leaving_out(&mut self, done: f64) -> solve::Flow {
+        self.0.leaving_out(done)
     }
 }

@@ -488,6 +488,16 @@ pub(super) struct Ready<T: Scalar> {
     pub(super) start: Instant,
 }
 
+impl<T: Scalar> Ready<T> {
+    /// Where row i of the data is in the system, if that has another order.
+    pub(super) fn back(&self) -> Option<Vec<usize>> {
+        let order = self.order.as_ref()?;
+        let mut back = vec![0; order.len()];
+        order.iter().enumerate().for_each(|(i, &row)| back[row] = i);
+        Some(back)
+    }
+}
+
 /// What each training row counts: its own weight times that of its class; none if all
 /// count the same.
 fn row_weights<F>(

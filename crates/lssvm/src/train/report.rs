@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::prepare::Ready;
-use super::{Effective, WarmStart};
+use super::{Effective, Estimate, WarmStart};
 use crate::linalg::{Matrix, Scalar};
 use crate::metrics::{ClassScores, Confusion, RegressionScores};
 use crate::model::{Conformal, Model, Scaling, argmax};
@@ -20,7 +20,7 @@ pub struct Evaluation {
     /// Share of wrong classes, in percent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_percent: Option<f64>,
-    /// 95 % confidence interval of it (Wilson).
+    /// 95 % confidence interval of it (Wilson; wider if it is an estimate).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_percent_interval: Option<(f64, f64)>,
     /// Precision and recall of each class.
@@ -32,6 +32,9 @@ pub struct Evaluation {
     /// Errors of predicted values.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub regression: Option<RegressionScores>,
+    /// How far off the error may be, if it was estimated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub estimate: Option<Estimate>,
     /// The scores themselves, a row for each row.
     #[serde(skip)]
     pub scores: Matrix<f64>,
@@ -53,6 +56,7 @@ impl Evaluation {
             classes: None,
             confusion: None,
             regression: None,
+            estimate: None,
             scores: scores.cast(),
             truth: truth.clone(),
         };
@@ -76,15 +80,20 @@ impl Evaluation {
     /// The share of wrong rows in percent, or the RMSE, and its standard error.
     pub fn error(&self) -> (f64, f64) {
         let n = self.rows as f64;
+        let estimated = self
+            .estimate
+            .map_or(0.0, |estimate| estimate.standard_error);
         if let Some(percent) = self.error_percent {
             let share = percent / 100.0;
-            return (percent, 100.0 * (share * (1.0 - share) / n).sqrt());
+            let of_rows = 100.0 * (share * (1.0 - share) / n).sqrt();
+            return (percent, of_rows.hypot(estimated));
         }
         let Some(scores) = &self.regression else {
             return (f64::INFINITY, 0.0);
         };
         // Of the mean of the squares, whose root the RMSE is.
-        (scores.rmse, scores.rmse / (2.0 * n).sqrt())
+        let of_rows = scores.rmse / (2.0 * n).sqrt();
+        (scores.rmse, of_rows.hypot(estimated))
     }
 }
 
@@ -157,6 +166,9 @@ pub struct Report {
     /// Of the training rows, each by a model that never saw it; if wanted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub leave_one_out: Option<Evaluation>,
+    /// Why there is none, if it was wanted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub leave_one_out_missing: Option<String>,
     /// How scores become probabilities, if there were rows to find out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scaling: Option<Scaling>,
@@ -269,6 +281,7 @@ impl Report {
             test: None,
             validation: None,
             leave_one_out: None,
+            leave_one_out_missing: None,
             scaling: model.scaling().cloned(),
             conformal: model.conformal().cloned(),
             seconds: 0.0,
@@ -337,6 +350,7 @@ impl Report {
             test: None,
             validation: None,
             leave_one_out: None,
+            leave_one_out_missing: solution.not_left_out.clone(),
             scaling: None,
             conformal: None,
             seconds: solution.seconds,

@@ -31,7 +31,7 @@ pub use pass::Source;
 pub use problem::Problem;
 
 use super::State as Saved;
-use super::pcg::dots;
+use super::iterate::dots;
 use super::state::unfit;
 use super::{Phase, Residual, Solver, Step, Work};
 use crate::linalg::{Matrix, Precision, Scalar};

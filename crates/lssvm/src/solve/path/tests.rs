@@ -21,7 +21,7 @@ fn path<T: Scalar>(system: &System<T>, largest_c: f64) -> Path<T> {
 /// W and leave-one-out scores, by a factorisation for this c alone.
 fn alone<T: Scalar>(system: &System<T>) -> (Bordered<T>, Matrix<T>) {
     let found = solved(system, true);
-    (found.weights, found.leave_one_out.unwrap())
+    (found.weights, found.leave_one_out.unwrap().scores)
 }
 
 /// ‖a − b‖ / ‖b‖

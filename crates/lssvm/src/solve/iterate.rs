@@ -1,0 +1,172 @@
+//! The iteration of conjugate gradients, for several right-hand sides together.
+//!
+//! ```text
+//!     S V = B,   R = B − S V,   Z = P⁻¹R
+//!     α = ⟨R,Z⟩/⟨D,SD⟩,   V += αD,   R −= αSD,   D ← Z + βD,   β = ⟨R,Z⟩ new/old
+//! ```
+//!
+//! One product with S serves all columns; each has its own α and β, and rests when its
+//! residual is small enough. See [`super::pcg`] for how it solves the system.
+
+use super::bordering::{left_over, true_product};
+use super::preconditioner::Preconditioner;
+use super::{Phase, Work};
+use crate::linalg::{Matrix, Scalar};
+use crate::system::{Format, TILE};
+
+/// A column rests when its own residual is so much of the tolerance for all.
+pub(super) const COLUMN_SHARE: f64 = 0.3;
+
+/// What steps change.
+pub(super) struct Iterate<T: Scalar> {
+    pub(super) v: Matrix<T>,
+    pub(super) r: Matrix<T>,
+    /// Directions and ⟨R, Z⟩ of all columns.
+    pub(super) d: Matrix<T>,
+    pub(super) rz: Vec<f64>,
+    /// The relative residual at which a column rests.
+    pub(super) rest: f64,
+    /// Iterations since R was computed anew.
+    pub(super) age: usize,
+}
+
+impl<T: Scalar> Iterate<T> {
+    /// At V = 0. `rest`: the relative residual at which a column rests.
+    pub(super) fn new(right: Matrix<T>, rest: f64) -> Self {
+        let (n, k) = (right.rows(), right.cols());
+        Self {
+            v: Matrix::zeros(n, k),
+            r: right,
+            d: Matrix::zeros(n, k),
+            rz: vec![0.0; k],
+            rest,
+            age: 0,
+        }
+    }
+
+    /// The largest relative residual of a column, beside what `scale` says.
+    pub(super) fn largest_residual(&self, scale: &[f64]) -> f64 {
+        let norms = dots(&self.r, &self.r);
+        let shares = norms.iter().zip(scale).map(|(r, s)| r.sqrt() / s);
+        shares.fold(0.0, f64::max)
+    }
+
+    /// Columns whose residual is not yet small enough; all that are not zero if each
+    /// of them is. `scale`: what residuals are small beside.
+    fn awake(&mut self, scale: &[f64]) -> Vec<usize> {
+        let norms = dots(&self.r, &self.r);
+        let larger = |rest: f64| {
+            let above = |&c: &usize| norms[c].sqrt() > rest * scale[c];
+            (0..norms.len()).filter(above).collect::<Vec<_>>()
+        };
+        let awake = larger(self.rest);
+        if !awake.is_empty() {
+            return awake;
+        }
+        // Together they do not meet the tolerance yet, or nobody would ask.
+        self.rest *= COLUMN_SHARE;
+        larger(0.0)
+    }
+
+    /// One iteration of all columns that are awake. `scale`: as for [`Iterate::awake`].
+    pub(super) fn step(
+        &mut self,
+        work: &mut Work<'_, T>,
+        preconditioner: &Preconditioner<T>,
+        scale: &[f64],
+    ) {
+        let system = work.system;
+        let awake = self.awake(scale);
+        if awake.is_empty() {
+            return;
+        }
+        self.age += 1;
+        let (n, k) = (system.n() as f64, awake.len() as f64);
+        let r = columns(&self.r, &awake);
+        let depth = (preconditioner.rank() + TILE.min(system.n())) as f64;
+        let flops = 4.0 * n * depth * k;
+        let z = work
+            .phases
+            .time(Phase::Precondition, flops, || preconditioner.apply(&r));
+        let rz = dots(&r, &z);
+        let mut d = columns(&self.d, &awake);
+        for (c, &place) in awake.iter().enumerate() {
+            let beta = match self.rz[place] {
+                0.0 => 0.0,
+                before => rz[c] / before,
+            };
+            add_column(&mut d, c, beta, &z);
+            self.rz[place] = rz[c];
+        }
+        let product = product(work, &d);
+        let curvature = dots(&d, &product);
+        for (c, &place) in awake.iter().enumerate() {
+            // Zero only for a direction of rounding noise, which is no use.
+            let alpha = match curvature[c] > 0.0 {
+                true => rz[c] / curvature[c],
+                false => 0.0,
+            };
+            let alpha = T::from_f64(alpha);
+            for i in 0..d.rows() {
+                let step = alpha * d.get(i, c);
+                self.v.row_mut(i)[place] += step;
+                self.r.row_mut(i)[place] -= alpha * product.get(i, c);
+                self.d.row_mut(i)[place] = d.get(i, c);
+            }
+        }
+    }
+
+    /// Computes R of these right-hand sides anew, and returns S V.
+    pub(super) fn refresh(&mut self, work: &mut Work<'_, T>, right: &Matrix<T>) -> Matrix<f64> {
+        let product = true_product(work, &self.v);
+        self.r = left_over(right, &product);
+        self.age = 0;
+        if work.system.kept() == Some(Format::Half) {
+            // Directions belong to the rounded matrix and the old R.
+            self.rz.fill(0.0);
+        }
+        product
+    }
+}
+
+/// S · V, timed.
+fn product<T: Scalar>(work: &mut Work<'_, T>, v: &Matrix<T>) -> Matrix<T> {
+    let system = work.system;
+    let n = system.n() as f64;
+    let kernel = match system.kept() {
+        Some(_) => 0.0,
+        None => system.kernel_flops(0.5 * n * n),
+    };
+    let flops = kernel + 2.0 * n * n * v.cols() as f64;
+    let product = work
+        .phases
+        .time(Phase::Product, flops, || system.shifted_product(v));
+    product.cast()
+}
+
+/// ⟨a, b⟩ of each column, in `f64`.
+pub(super) fn dots<T: Scalar>(a: &Matrix<T>, b: &Matrix<T>) -> Vec<f64> {
+    let k = a.cols();
+    let mut sums = vec![0.0; k];
+    let rows = a.values().chunks_exact(k).zip(b.values().chunks_exact(k));
+    for (a, b) in rows {
+        for (sum, (a, b)) in sums.iter_mut().zip(a.iter().zip(b)) {
+            *sum += a.to_f64() * b.to_f64();
+        }
+    }
+    sums
+}
+
+/// Some columns, copied.
+fn columns<T: Scalar>(a: &Matrix<T>, which: &[usize]) -> Matrix<T> {
+    Matrix::from_fn(a.rows(), which.len(), |i, c| a.row(i)[which[c]])
+}
+
+/// Column `c` of `d` ← `beta` · itself + column `c` of `z`.
+fn add_column<T: Scalar>(d: &mut Matrix<T>, c: usize, beta: f64, z: &Matrix<T>) {
+    let beta = T::from_f64(beta);
+    for i in 0..d.rows() {
+        let value = beta * d.get(i, c) + z.get(i, c);
+        d.set(i, c, value);
+    }
+}
