@@ -11,6 +11,7 @@ use lssvm::linalg::Precision;
 use lssvm::memory::Size;
 use lssvm::preprocess::PipelineSpec;
 use lssvm::solve::Method;
+use lssvm::solve::centers::Select;
 use lssvm::train::{AUTO, ClassWeight};
 
 const AFTER_HELP: &str = "\
@@ -273,6 +274,10 @@ pub struct TrainArgs {
     /// many as memory and some minutes, or --time, allow]
     #[arg(long, value_name = "P", help_heading = "Method")]
     pub centers: Option<usize>,
+    /// How centres are chosen: uniform, or pivoted (randomly pivoted Cholesky: rows that others
+    /// tell little of) [default: uniform]
+    #[arg(long, value_name = "WAY", help_heading = "Method")]
+    pub select: Option<Select>,
     /// Most iterations [default: 300 for pcg, 50 for centers, 4 for gauss-seidel, 6 for nystrom, else
     /// two passes over the data]
     #[arg(long, short, help_heading = "Method")]

@@ -65,7 +65,7 @@ fn an_interrupted_run_keeps_its_model() {
         stdout,
         stderr: said,
     } = interrupted(child, stderr);
-    assert!(said.contains("stopping after this iteration"), "{said}");
+    assert!(said.contains("stopping as soon as"), "{said}");
     assert!(said.contains("interrupted: this is the model"), "{said}");
     assert!(stdout.contains("it was interrupted"), "{stdout}");
 

@@ -19,5 +19,5 @@ mod table;
 
 pub use calibration::{Calibration, CalibrationBin};
 pub use confusion::{Averages, ClassScores, Confusion};
-pub use coverage::{Coverage, IntervalScores, SetScores};
+pub use coverage::{Coverage, IntervalScores, SetCounts, SetScores};
 pub use regression::{OutputScores, RegressionScores};
