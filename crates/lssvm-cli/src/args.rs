@@ -1,9 +1,10 @@
 //! What can be typed, and the help that teaches it.
 
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{Parser, Subcommand};
 use lssvm::data::{Column, Format, ImageShape, Task};
 use lssvm::kernel::{Gamma, KernelName};
@@ -310,7 +311,7 @@ pub struct TrainArgs {
     pub follow: Option<usize>,
 
     /// Seed of everything random [default: 1]
-    #[arg(long, help_heading = "Machine")]
+    #[arg(long, allow_hyphen_values = true, help_heading = "Machine")]
     pub seed: Option<u64>,
     /// Number of threads [default: all cores]
     #[arg(long, short, help_heading = "Machine")]
@@ -419,7 +420,8 @@ pub struct ConvertArgs {
 pub struct PredictArgs {
     /// The model
     pub model: PathBuf,
-    /// Rows to predict: any format that train reads; labels are not needed
+    /// Rows to predict: any format that train reads; labels are not needed; - for standard input
+    #[arg(value_parser = or_stdin())]
     pub data: PathBuf,
     /// Where the predictions go [default: the terminal]
     #[arg(long, short)]
@@ -451,7 +453,8 @@ pub struct PredictArgs {
 pub struct EvaluateArgs {
     /// The model
     pub model: PathBuf,
-    /// Rows with labels; of a folder, its test part
+    /// Rows with labels; of a folder, its test part; - for standard input
+    #[arg(value_parser = or_stdin())]
     pub data: PathBuf,
     /// Write results as JSON to this file (- for the terminal)
     #[arg(long)]
@@ -647,6 +650,14 @@ impl FromStr for MethodChoice {
             name => name.parse().map(|method| Self(Some(method))),
         }
     }
+}
+
+/// A path; `-` is standard input.
+fn or_stdin() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().map(|path| match path == Path::new("-") && cfg!(unix) {
+        true => PathBuf::from("/dev/stdin"),
+        false => path,
+    })
 }
 
 /// Seconds of 90s, 10m or 1h; a bare number is seconds.

@@ -78,6 +78,20 @@ fn an_interrupted_run_keeps_its_model() {
     assert_eq!(folder.predictions("m test.csv").len(), 300);
 }
 
+/// As schedulers and services end a program.
+#[test]
+fn a_terminated_run_keeps_its_model() {
+    let folder = flowers_in_plenty();
+    let (mut child, mut stderr) = start(&folder, LONG);
+    send(&child, "-TERM");
+    let mut said = String::new();
+    stderr.read_to_string(&mut said).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0), "{said}");
+    assert!(said.contains("interrupted: this is the model"), "{said}");
+    assert_eq!(folder.json("r.json")["stopped"], "interrupted");
+    assert_eq!(folder.predictions("m test.csv").len(), 300);
+}
+
 #[test]
 fn a_killed_run_leaves_no_file() {
     let folder = flowers_in_plenty();

@@ -215,3 +215,29 @@ fn open_new(path: &Path) -> std::io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create_new(true).open(path)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_unfinished_is_removed_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("m");
+        let target = Target::new(&path).unwrap();
+        let mut unfinished = Temporary::beside(&target).unwrap();
+        unfinished.write(b"half of it").unwrap();
+        // Of another process, for another file, and what is there.
+        let others = [".m.tmp-1-0", ".n.tmp-1-0", "m"];
+        for name in others {
+            fs::write(folder.path().join(name), "x").unwrap();
+        }
+        remove_unfinished(&path);
+        let entries = fs::read_dir(folder.path()).unwrap();
+        let mut names: Vec<OsString> = entries.map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        assert_eq!(names, others);
+        drop(unfinished);
+        remove_unfinished(&folder.path().join("none/m"));
+    }
+}

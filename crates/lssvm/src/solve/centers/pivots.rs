@@ -79,6 +79,46 @@ pub fn pivots<T: Scalar>(
     Ok(chosen)
 }
 
+/// What each centre stands for: its own weight, and those of the rows that are nearer to it
+/// than to any other, ‖φ(x) − φ(c)‖² = Ω(x, x) + Ω(c, c) − 2 Ω(x, c). Centres that were not
+/// drawn uniformly say little of where the rows are without it.
+pub fn shares<T: Scalar>(
+    (kernel, samples): (&Kernel, &Samples<T>),
+    weights: Option<&[f64]>,
+    centers: &Samples<T>,
+    mut own: Vec<f64>,
+) -> Vec<f64> {
+    let squares = diagonal(kernel, centers);
+    let starts: Vec<usize> = (0..samples.len()).step_by(TASK_ROWS).collect();
+    let nearest = starts.into_par_iter().map_init(Vec::new, |tile, first| {
+        let rows = TASK_ROWS.min(samples.len() - first);
+        let x = samples.range(first, first + rows);
+        let mut found = vec![(f64::INFINITY, 0); rows];
+        for left in (0..centers.len()).step_by(TASK_ROWS) {
+            let width = TASK_ROWS.min(centers.len() - left);
+            tile.clear();
+            tile.resize(rows * width, T::ZERO);
+            let mut block = MatMut::new(rows, width, tile);
+            kernel.fill(block.reborrow(), x, centers.range(left, left + width));
+            let block = block.as_ref();
+            for (i, best) in found.iter_mut().enumerate() {
+                for (j, value) in block.row(i).iter().enumerate() {
+                    let distance = squares[left + j] - 2.0 * value.to_f64();
+                    if distance < best.0 {
+                        *best = (distance, left + j);
+                    }
+                }
+            }
+        }
+        found
+    });
+    let nearest: Vec<Vec<(f64, usize)>> = nearest.collect();
+    for (row, (_, center)) in nearest.into_iter().flatten().enumerate() {
+        own[center] += weights.map_or(1.0, |weights| weights[row]);
+    }
+    own
+}
+
 /// Operations of a choice among `n` rows of which so many values are kept.
 pub fn flops(n: usize, count: usize, width: usize) -> f64 {
     let values = n as f64 * count as f64;
@@ -393,6 +433,27 @@ mod tests {
         assert!(chosen.windows(2).all(|pair| pair[0] < pair[1]));
         let zero = Samples::new(Matrix::<f32>::zeros(7, 2), &Kernel::Linear);
         assert_eq!(choose(&zero, &Kernel::Linear, 3, 1).len(), 3);
+    }
+
+    #[test]
+    fn centres_stand_for_the_rows_nearest_to_them() {
+        let system = problem::<f64>(1300, 3, 1, KERNEL, 1.0);
+        let (samples, rows) = (system.samples(), [3, 700, 1111]);
+        let weights: Vec<f64> = (0..1300).map(|i| 1.0 + (i % 3) as f64).collect();
+        let among = (&KERNEL, samples);
+        let found = shares(among, Some(&weights), &samples.select(&rows), vec![0.5; 3]);
+        let points = samples.points();
+        let mut expected = [0.5; 3];
+        for (i, weight) in weights.iter().enumerate() {
+            let distance = |row: usize| {
+                let (x, c) = (points.row(i), points.row(row));
+                let squares = x.iter().zip(c.iter()).map(|(x, c)| (x - c) * (x - c));
+                squares.sum::<f64>()
+            };
+            let nearest = (0..3).min_by(|&a, &b| distance(rows[a]).total_cmp(&distance(rows[b])));
+            expected[nearest.unwrap()] += weight;
+        }
+        assert_eq!(found, expected);
     }
 
     #[test]

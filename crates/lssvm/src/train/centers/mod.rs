@@ -4,6 +4,8 @@ mod sizes;
 
 use std::sync::Arc;
 
+use rand_chacha::ChaCha8Rng;
+
 use super::checkpoint::Fixed;
 use super::forecast::Forecast;
 use super::memory_plan::{MemoryPlan, bytes_of_columns};
@@ -122,6 +124,9 @@ pub(super) fn lay_out<T: Scalar>(prepared: Prepared<T>) -> Result<LaidOut<T>> {
     })
 }
 
+/// Rows, and what they count if not all count the same.
+type Sample<T> = (Samples<T>, Option<Vec<f64>>);
+
 /// The rows that centres are chosen from and fitted to.
 pub(super) struct Centered<T: Scalar> {
     rows: Arc<dyn Rows<T>>,
@@ -150,6 +155,15 @@ impl<T: Scalar> Centered<T> {
         weights.map(|weights| rows.iter().map(|&row| weights[row]).collect())
     }
 
+    /// Some rows, each equally likely: where they are, and what they count.
+    fn sample(&self, rng: &mut ChaCha8Rng) -> Result<(Vec<usize>, Sample<T>)> {
+        let sample = random::sample(rng, self.rows.len(), self.sample);
+        let samples = Samples::new(self.rows.picked_points(&sample)?, &self.kernel);
+        check_rows(samples.points())?;
+        let weights = self.weights_of(&sample);
+        Ok((sample, (samples, weights)))
+    }
+
     /// So many rows by pivots among a uniform sample of them.
     fn pivots(
         &self,
@@ -158,10 +172,7 @@ impl<T: Scalar> Centered<T> {
         progress: &mut dyn FnMut(f64) -> bool,
     ) -> Result<Vec<usize>> {
         let mut rng = random::rng(seed);
-        let sample = random::sample(&mut rng, self.rows.len(), self.sample);
-        let samples = Samples::new(self.rows.picked_points(&sample)?, &self.kernel);
-        check_rows(samples.points())?;
-        let weights = self.weights_of(&sample);
+        let (sample, (samples, weights)) = self.sample(&mut rng)?;
         let among = (&self.kernel, &samples);
         let chosen = pivots::pivots(among, weights.as_deref(), count, &mut rng, progress)?;
         Ok(chosen.into_iter().map(|place| sample[place]).collect())
@@ -186,8 +197,15 @@ impl<T: Scalar> Centered<T> {
     pub(super) fn solver(self, ready: &Ready<T>) -> Result<Centers<T>> {
         let chosen = ready.centers.as_deref().unwrap_or_default();
         let center_weights = self.weights_of(chosen);
+        let mut center_weights = center_weights.unwrap_or_else(|| vec![1.0; chosen.len()]);
+        if self.sample > chosen.len() {
+            let (_, (samples, weights)) = self.sample(&mut random::rng(ready.config.seed))?;
+            let (among, centers) = ((&self.kernel, &samples), ready.system.samples());
+            let weights = weights.as_deref();
+            center_weights = pivots::shares(among, weights, centers, center_weights);
+        }
         let problem = Problem {
-            center_weights: center_weights.unwrap_or_else(|| vec![1.0; chosen.len()]),
+            center_weights,
             source: match self.held {
                 // Those that are read are looked at by their sums.
                 true => {
