@@ -376,7 +376,7 @@ mod tests {
     ];
 
     /// For every other option what is typed, and the same in a file.
-    const SAMPLES: [(&str, &str, &str); 42] = [
+    const SAMPLES: [(&str, &str, &str); 43] = [
         ("data", "d.csv", "'d.csv'"),
         ("model", "m", "'m'"),
         ("test", "t.csv", "'t.csv'"),

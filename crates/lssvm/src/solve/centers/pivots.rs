@@ -234,8 +234,7 @@ impl<'a, T: Scalar> Pivoted<'a, T> {
         f64::gemm_nt(out, Output::Add, before, before, -1.0, parallel);
         let size = drawn.len();
         let mut kept = Vec::new();
-        for place in 0..size {
-            let row = drawn[place];
+        for (place, &row) in drawn.iter().enumerate() {
             let (d, chance) = (missed.get(place, place), random::unit(rng));
             if d <= self.floor[row] && kept.is_empty() {
                 // Two ways to compute it do not agree on what is rounding.
