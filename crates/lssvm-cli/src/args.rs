@@ -1,9 +1,10 @@
 //! What can be typed, and the help that teaches it.
 
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{Parser, Subcommand};
 use lssvm::data::{Column, Format, ImageShape, Task};
 use lssvm::kernel::{Gamma, KernelName};
@@ -11,6 +12,7 @@ use lssvm::linalg::Precision;
 use lssvm::memory::Size;
 use lssvm::preprocess::PipelineSpec;
 use lssvm::solve::Method;
+use lssvm::solve::centers::Select;
 use lssvm::train::{AUTO, ClassWeight};
 
 const AFTER_HELP: &str = "\
@@ -273,6 +275,10 @@ pub struct TrainArgs {
     /// many as memory and some minutes, or --time, allow]
     #[arg(long, value_name = "P", help_heading = "Method")]
     pub centers: Option<usize>,
+    /// How centres are chosen: uniform, or pivoted (randomly pivoted Cholesky: rows that others
+    /// tell little of) [default: uniform]
+    #[arg(long, value_name = "WAY", help_heading = "Method")]
+    pub select: Option<Select>,
     /// Most iterations [default: 300 for pcg, 50 for centers, 4 for gauss-seidel, 6 for nystrom, else
     /// two passes over the data]
     #[arg(long, short, help_heading = "Method")]
@@ -306,7 +312,7 @@ pub struct TrainArgs {
     pub follow: Option<usize>,
 
     /// Seed of everything random [default: 1]
-    #[arg(long, help_heading = "Machine")]
+    #[arg(long, allow_hyphen_values = true, help_heading = "Machine")]
     pub seed: Option<u64>,
     /// Number of threads [default: all cores]
     #[arg(long, short, help_heading = "Machine")]
@@ -415,7 +421,8 @@ pub struct ConvertArgs {
 pub struct PredictArgs {
     /// The model
     pub model: PathBuf,
-    /// Rows to predict: any format that train reads; labels are not needed
+    /// Rows to predict: any format that train reads; labels are not needed; - for standard input
+    #[arg(value_parser = or_stdin())]
     pub data: PathBuf,
     /// Where the predictions go [default: the terminal]
     #[arg(long, short)]
@@ -447,7 +454,8 @@ pub struct PredictArgs {
 pub struct EvaluateArgs {
     /// The model
     pub model: PathBuf,
-    /// Rows with labels; of a folder, its test part
+    /// Rows with labels; of a folder, its test part; - for standard input
+    #[arg(value_parser = or_stdin())]
     pub data: PathBuf,
     /// Write results as JSON to this file (- for the terminal)
     #[arg(long)]
@@ -643,6 +651,14 @@ impl FromStr for MethodChoice {
             name => name.parse().map(|method| Self(Some(method))),
         }
     }
+}
+
+/// A path; `-` is standard input.
+fn or_stdin() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().map(|path| match path == Path::new("-") && cfg!(unix) {
+        true => PathBuf::from("/dev/stdin"),
+        false => path,
+    })
 }
 
 /// Seconds of 90s, 10m or 1h; a bare number is seconds.

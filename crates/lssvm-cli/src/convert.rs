@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use anyhow::bail;
-use lssvm::data::{ReadOptions, Stream, convert, open};
+use lssvm::data::{PARTS, ReadOptions, Stream, convert, open};
 use lssvm::error::Bytes;
 use lssvm::{Error, memory};
 
 use crate::args::ConvertArgs;
-use crate::output::fact;
-use crate::progress::{bar, catch_interrupts, was_interrupted};
+use crate::output::{self, fact};
+use crate::progress::{bar, catch_interrupts, leave_nothing_unfinished, was_interrupted};
 use crate::settings::read_options;
 
 pub fn run(args: &ConvertArgs) -> anyhow::Result<()> {
@@ -19,6 +19,11 @@ pub fn run(args: &ConvertArgs) -> anyhow::Result<()> {
         ..read_options(&args.read)?
     };
     catch_interrupts();
+    // The parts of a folder come before the folder.
+    for name in PARTS {
+        leave_nothing_unfinished(&args.out.join(name));
+    }
+    leave_nothing_unfinished(&args.out);
     let bar = bar(format!("converting {}", args.data.display()));
     let done = convert(
         &args.data,
@@ -48,7 +53,6 @@ pub fn run(args: &ConvertArgs) -> anyhow::Result<()> {
 /// What was written.
 fn say(data: &Stream<f32>) -> anyhow::Result<()> {
     let path: &Path = &data.source;
-    let bytes = std::fs::metadata(path).map_err(|e| Error::io(path, "look at the file", e))?;
     fact(
         "written",
         format!(
@@ -56,7 +60,7 @@ fn say(data: &Stream<f32>) -> anyhow::Result<()> {
             path.display(),
             data.n_samples(),
             data.n_features(),
-            Bytes(bytes.len())
+            Bytes(output::size(path)?)
         ),
     );
     Ok(())

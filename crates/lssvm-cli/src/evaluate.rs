@@ -1,18 +1,19 @@
 //! `lssvm evaluate`
 
+use std::ops::Range;
 use std::time::Instant;
 
 use lssvm::data::{Rows, Stream, open};
 use lssvm::linalg::{Matrix, Scalar};
 use lssvm::memory::{self, Size};
-use lssvm::metrics::{Confusion, Coverage, IntervalScores, SetScores};
-use lssvm::model::{AnyModel, Model};
+use lssvm::metrics::{Confusion, Coverage, IntervalScores, SetCounts, SetScores};
+use lssvm::model::{AnyModel, Model, argmax};
 use lssvm::solve::Truth;
 use lssvm::train::{Evaluation, truth};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::args::{CoverageArgs, EvaluateArgs};
+use crate::args::EvaluateArgs;
 use crate::batches::batches;
 use crate::coverage::percent;
 use crate::output::{self, fact, say};
@@ -71,34 +72,7 @@ struct OutputIntervals<'a> {
     scores: IntervalScores,
 }
 
-impl<'a> Held<'a> {
-    fn new<T: Scalar>(
-        asked: &CoverageArgs,
-        model: &'a Model<T>,
-        scores: &Matrix<T>,
-        truth: &Truth,
-    ) -> lssvm::Result<Self> {
-        let mut held = Self::default();
-        match (truth, asked.interval, asked.sets) {
-            (Truth::Values(values), Some(coverage), _) => {
-                let intervals = model.intervals_of(scores, coverage)?;
-                let (lower, upper) = (&intervals.lower, &intervals.upper);
-                let scores = IntervalScores::new(coverage, lower, upper, values)?;
-                let names = model.outputs().names().iter();
-                let named = names
-                    .zip(scores)
-                    .map(|(output, scores)| OutputIntervals { output, scores });
-                held.intervals = Some(named.collect());
-            }
-            (Truth::Classes(codes), _, Some(coverage)) => {
-                let sets = model.sets_of(scores, coverage)?;
-                held.sets = Some(SetScores::new(coverage, &sets, codes)?);
-            }
-            _ => {}
-        }
-        Ok(held)
-    }
-
+impl Held<'_> {
     fn say(&self) {
         let intervals = self.intervals.iter().flatten();
         for OutputIntervals { output, scores } in intervals {
@@ -188,9 +162,11 @@ fn evaluate<T: Scalar>(
     // Rows that are read when they are needed are read while they are predicted.
     clock.book("read", 0.0);
     let flops = flops(model, data.n_samples());
-    let scores = scores(args, model, &*data.features, budget)?;
-    let evaluation = Evaluation::new(&scores, &truth, model.outputs().names())?;
-    let held = Held::new(&args.coverage, model, &scores, &truth)?;
+    let rows = &*data.features;
+    let (evaluation, held) = match &truth {
+        Truth::Classes(codes) => of_classes(args, model, rows, codes, budget)?,
+        Truth::Values(values) => of_values(args, model, rows, values, budget)?,
+    };
     clock.book("predict", flops);
     spinner.finish_and_clear();
     output::evaluation("result", &evaluation);
@@ -217,23 +193,79 @@ fn evaluate<T: Scalar>(
     Ok(())
 }
 
-/// The scores of all rows, which alone are kept.
-fn scores<T: Scalar>(
+/// Calls `f` with the scores of all rows, batch by batch; `kept` is what it keeps of each
+/// row, in bytes.
+fn for_each_scores<T: Scalar>(
     args: &EvaluateArgs,
     model: &Model<T>,
     rows: &dyn Rows<T>,
-    budget: Size,
-) -> anyhow::Result<Matrix<T>> {
-    let (n, outputs) = (rows.len(), model.n_outputs());
-    let kept = (n * outputs * size_of::<T>()) as u64;
+    (budget, kept): (Size, usize),
+    mut f: impl FnMut(Range<usize>, Matrix<T>) -> lssvm::Result<()>,
+) -> anyhow::Result<()> {
     let pool = pool(args.threads)?;
-    let batches = batches(model, rows, budget, kept)?;
-    let mut scores = Vec::with_capacity(n * outputs);
-    for batch in batches {
-        let part = pool.install(|| model.scores_of_rows(rows, batch))?;
-        scores.extend_from_slice(part.values());
+    for batch in batches(model, rows, budget, (rows.len() * kept) as u64)? {
+        let scores = pool.install(|| model.scores_of_rows(rows, batch.clone()))?;
+        f(batch, scores)?;
     }
-    Ok(Matrix::from_vec(n, outputs, scores))
+    Ok(())
+}
+
+/// Of classes nothing is kept but which were predicted: scores may be far more than labels.
+fn of_classes<'a, T: Scalar>(
+    args: &EvaluateArgs,
+    model: &'a Model<T>,
+    rows: &dyn Rows<T>,
+    codes: &[u32],
+    budget: Size,
+) -> anyhow::Result<(Evaluation, Held<'a>)> {
+    let mut predicted = Vec::with_capacity(codes.len());
+    let mut counts = SetCounts::default();
+    let kept = size_of::<u32>();
+    for_each_scores(args, model, rows, (budget, kept), |batch, scores| {
+        predicted.extend(argmax(&scores));
+        match args.coverage.sets {
+            Some(coverage) => counts.add(&model.sets_of(&scores, coverage)?, &codes[batch]),
+            None => Ok(()),
+        }
+    })?;
+    let sets = args.coverage.sets.map(|coverage| counts.scores(coverage));
+    let held = Held {
+        sets: sets.transpose()?,
+        ..Held::default()
+    };
+    let evaluation = Evaluation::of_classes(codes, &predicted, model.outputs().names())?;
+    Ok((evaluation, held))
+}
+
+/// Predicted values are as many as labels.
+fn of_values<'a, T: Scalar>(
+    args: &EvaluateArgs,
+    model: &'a Model<T>,
+    rows: &dyn Rows<T>,
+    values: &Matrix<f64>,
+    budget: Size,
+) -> anyhow::Result<(Evaluation, Held<'a>)> {
+    let (n, outputs) = (rows.len(), model.n_outputs());
+    let mut scores = Vec::with_capacity(n * outputs);
+    // As they are, and as the evaluation has them, with the truth.
+    let kept = outputs * (size_of::<T>() + 2 * size_of::<f64>());
+    for_each_scores(args, model, rows, (budget, kept), |_, part| {
+        scores.extend_from_slice(part.values());
+        Ok(())
+    })?;
+    let scores = Matrix::from_vec(n, outputs, scores);
+    let names = model.outputs().names();
+    let mut held = Held::default();
+    if let Some(coverage) = args.coverage.interval {
+        let intervals = model.intervals_of(&scores, coverage)?;
+        let (lower, upper) = (&intervals.lower, &intervals.upper);
+        let found = IntervalScores::new(coverage, lower, upper, values)?;
+        let named = names.iter().zip(found);
+        let named = named.map(|(output, scores)| OutputIntervals { output, scores });
+        held.intervals = Some(named.collect());
+    }
+    let truth = Truth::Values(values.clone());
+    Ok((Evaluation::new(&scores, &truth, names)?, held))
 }
 
 /// Operations of the kernel values and of their product with the weights.

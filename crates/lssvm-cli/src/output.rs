@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use console::style;
 use lssvm::Error;
-use lssvm::model::check_writable;
+use lssvm::model::{check_writable, temporary_prefix};
 use lssvm::train::Evaluation;
 use serde::Serialize;
 
@@ -71,6 +71,12 @@ fn absolute(path: &Path) -> PathBuf {
     }
 }
 
+/// How large a file is.
+pub fn size(path: &Path) -> anyhow::Result<u64> {
+    let about = std::fs::metadata(path).map_err(|e| Error::io(path, "look at the file", e))?;
+    Ok(about.len())
+}
+
 /// A line of the result.
 pub fn say(line: impl std::fmt::Display) {
     if ONLY_JSON.load(Ordering::Relaxed) {
@@ -131,33 +137,33 @@ pub fn whole_or(
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
-    let mut file = tempfile::Builder::new()
-        .prefix(".lssvm-")
-        .tempfile_in(folder)
-        .map_err(failed)?;
+    let prefix = temporary_prefix(path.file_name().unwrap_or_default());
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(&prefix);
+    // As open as other files, not private as temporary ones mostly are.
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    let mut file = builder.tempfile_in(folder).map_err(plain).map_err(failed)?;
     {
         let mut buffered = io::BufWriter::new(&mut file);
         write(&mut buffered).map_err(|error| match error.downcast() {
-            Ok(error) => failed(error).into(),
+            Ok(error) => failed(plain(error)).into(),
             Err(error) => error,
         })?;
-        buffered.flush().map_err(failed)?;
+        buffered.flush().map_err(plain).map_err(failed)?;
     }
-    make_readable(file.as_file()).map_err(failed)?;
     file.as_file().sync_all().map_err(failed)?;
     file.persist(path).map_err(|e| failed(e.error))?;
     Ok(())
 }
 
-/// Temporary files are private; results are as open as other files.
-fn make_readable(file: &std::fs::File) -> io::Result<()> {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        file.set_permissions(std::fs::Permissions::from_mode(0o644))?;
-    }
-    let _ = file;
-    Ok(())
+/// What the system said, without the temporary name that nobody knows.
+fn plain(error: io::Error) -> io::Error {
+    let cause = std::error::Error::source(&error).and_then(|cause| cause.downcast_ref());
+    let cause = cause
+        .and_then(io::Error::raw_os_error)
+        .or(error.raw_os_error());
+    cause.map_or(error, io::Error::from_raw_os_error)
 }
 
 /// The result of a comparison, in a few lines.

@@ -11,7 +11,7 @@ use lssvm::{Error, memory};
 use crate::args::PredictArgs;
 use crate::batches::batches;
 use crate::output;
-use crate::progress::spinner;
+use crate::progress::{catch_interrupts, leave_nothing_unfinished, spinner, was_interrupted};
 use crate::settings::{pool, read_options_for};
 
 pub fn run(args: &PredictArgs) -> anyhow::Result<()> {
@@ -29,6 +29,9 @@ fn predict<T: Scalar>(args: &PredictArgs, model: &Model<T>) -> anyhow::Result<()
     args.coverage.check(model)?;
     if let Some(path) = &args.output {
         check_writable(path)?;
+        // To the terminal Ctrl-C simply ends it.
+        catch_interrupts();
+        leave_nothing_unfinished(path);
     }
     let spinner = spinner(format!("predicting {}", args.data.display()));
     let budget = args.memory.unwrap_or_else(memory::default_budget);
@@ -40,6 +43,9 @@ fn predict<T: Scalar>(args: &PredictArgs, model: &Model<T>) -> anyhow::Result<()
     let pool = pool(args.threads)?;
     let write = |out: &mut dyn Write| -> anyhow::Result<()> {
         for rows in batches {
+            if was_interrupted() {
+                bail!("interrupted; nothing was written");
+            }
             let first = rows.start == 0;
             let scores = pool.install(|| model.scores_of_rows(&*features, rows))?;
             if args.output.is_none() {

@@ -1,33 +1,66 @@
 //! Shows how far a run has come, and lets Ctrl-C end it well.
 
-use std::sync::OnceLock;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
+use lssvm::model::remove_unfinished;
 use lssvm::solve::{Checkpointed, Flow, Iteration, Observer};
 use lssvm::train::{Forecast, Watcher};
+use signal_hook::consts::SIGTERM;
+use signal_hook::flag;
 
 use crate::output::remark;
 
-/// What a shell reports for a program that Ctrl-C ended.
+/// What a shell reports for a program that Ctrl-C or SIGTERM ended.
 const INTERRUPTED: i32 = 130;
+const TERMINATED: i32 = 143;
 
-/// Whether Ctrl-C was pressed. A signal handler has no other way to speak.
-static ASKED_TO_STOP: AtomicBool = AtomicBool::new(false);
+/// Whether somebody asked to stop. A signal handler has no other way to speak.
+static ASKED_TO_STOP: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 
-/// The first Ctrl-C asks to stop after the iteration, the second stops at once.
+/// Files that are going to be written, or folders for some, and whether they were there.
+static UNFINISHED: Mutex<Vec<(PathBuf, bool)>> = Mutex::new(Vec::new());
+
+/// The first Ctrl-C asks to stop after the iteration, the second stops at once. SIGTERM, by
+/// which schedulers and services end a program, does the same without a word.
 pub fn catch_interrupts() {
     static ONCE: OnceLock<()> = OnceLock::new();
     ONCE.get_or_init(|| {
-        // Without a handler Ctrl-C ends the program, which is no loss.
+        // Without a handler they end the program, which is no loss.
         let _ = ctrlc::set_handler(|| {
             if ASKED_TO_STOP.swap(true, Ordering::SeqCst) {
+                clean_up();
                 std::process::exit(INTERRUPTED);
             }
-            remark("\nstopping after this iteration; Ctrl-C again stops at once");
+            remark("\nstopping as soon as what is done can be kept; Ctrl-C again stops at once");
         });
+        let asked = || Arc::clone(&ASKED_TO_STOP);
+        // First what the second does, which must not see the first.
+        let _ = flag::register_conditional_shutdown(SIGTERM, TERMINATED, asked());
+        let _ = flag::register(SIGTERM, asked());
     });
+}
+
+/// A file that is going to be written, or a folder for some: a program that stops at once
+/// leaves nothing unfinished there.
+pub fn leave_nothing_unfinished(path: &Path) {
+    if let Ok(mut paths) = UNFINISHED.lock() {
+        paths.push((path.to_path_buf(), path.exists()));
+    }
+}
+
+fn clean_up() {
+    for (path, existed) in UNFINISHED.lock().iter().flat_map(|paths| paths.iter()) {
+        remove_unfinished(path);
+        if !existed {
+            // A folder; and only one that has nothing in it.
+            let _ = fs::remove_dir(path);
+        }
+    }
 }
 
 pub fn was_interrupted() -> bool {

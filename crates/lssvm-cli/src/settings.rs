@@ -209,6 +209,7 @@ impl TrainSettings {
             block_size: args.block_size.or(base.block_size),
             rank: args.rank.or(base.rank),
             centers: args.centers.or(base.centers),
+            select: args.select.or(base.select),
             iterations: args.iterations.or(base.iterations),
             time: args.time.or(base.time),
             tolerance: args.tolerance.or(base.tolerance),
@@ -375,7 +376,7 @@ mod tests {
     ];
 
     /// For every other option what is typed, and the same in a file.
-    const SAMPLES: [(&str, &str, &str); 42] = [
+    const SAMPLES: [(&str, &str, &str); 43] = [
         ("data", "d.csv", "'d.csv'"),
         ("model", "m", "'m'"),
         ("test", "t.csv", "'t.csv'"),
@@ -400,6 +401,7 @@ mod tests {
         ("rank", "5", "5"),
         ("augment", "shift=1", "'shift=1'"),
         ("centers", "6", "6"),
+        ("select", "pivoted", "'pivoted'"),
         ("iterations", "11", "11"),
         ("time", "1.5", "1.5"),
         ("tolerance", "0.01", "0.01"),

@@ -111,6 +111,7 @@ fn train<T: Scalar>(settings: &TrainSettings, begin: Begin<T>) -> anyhow::Result
     if !settings.print_config {
         if let Some(path) = &settings.model {
             model::check_writable(path)?;
+            progress::leave_nothing_unfinished(path);
         }
         output::expect_json(settings.json.as_deref())?;
         if let Some(path) = &settings.report {
@@ -139,15 +140,8 @@ fn train<T: Scalar>(settings: &TrainSettings, begin: Begin<T>) -> anyhow::Result
     summarise(&report);
     if let Some(path) = &settings.model {
         model.save(path)?;
-        fact(
-            "model",
-            format!(
-                "{} ({} rows, {})",
-                path.display(),
-                model.n_support(),
-                Bytes(model.size_bytes())
-            ),
-        );
+        let (rows, size) = (model.n_support(), Bytes(output::size(path)?));
+        fact("model", format!("{} ({rows} rows, {size})", path.display()));
     }
     if let Some(path) = &settings.json {
         output::json(path, &report)?;

@@ -65,8 +65,8 @@ pub enum Error {
 
     /// Somebody asked to stop before there was anything to keep.
     #[error(
-        "interrupted before there was a solution, so there is nothing to keep; an iterative \
-             method (such as mp) would have kept its last iteration"
+        "interrupted before there was a solution, so there is nothing to keep; iterative methods \
+         (such as mp) keep what they have after their first iteration"
     )]
     Interrupted,
 

@@ -5,7 +5,7 @@
 //! that stops half-way leaves the old one, and what is mapped from the old file keeps
 //! its pages.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -73,9 +73,38 @@ impl Target {
     }
 }
 
+/// Removes what this process is writing under a temporary name, to be `path` once it is
+/// complete: for a program that is about to end without more ado.
+pub fn remove_unfinished(path: &Path) {
+    let Ok(target) = Target::new(path) else {
+        return;
+    };
+    let prefix = prefix(&target.name);
+    let entries = fs::read_dir(&target.folder).into_iter().flatten().flatten();
+    let own = entries.filter(|entry| {
+        let name = entry.file_name();
+        let bytes = name.as_encoded_bytes();
+        bytes.starts_with(prefix.as_encoded_bytes())
+    });
+    for entry in own {
+        // Whoever writes it may just have given it its name, or removed it.
+        let _ = fs::remove_file(entry.path());
+    }
+}
+
+/// What temporary names begin with that this process gives to a file of this name.
+pub fn prefix(name: &OsStr) -> OsString {
+    let mut prefix = OsString::from(".");
+    prefix.push(name);
+    prefix.push(format!(".tmp-{}-", std::process::id()));
+    prefix
+}
+
 /// A file that is removed unless it takes its final name.
 pub(crate) struct Temporary {
     path: PathBuf,
+    /// The name that it is to take, by which people know it.
+    becomes: PathBuf,
     /// `None` when there is nothing left to remove.
     file: Option<File>,
 }
@@ -86,14 +115,14 @@ impl Temporary {
         static COUNTER: AtomicU64 = AtomicU64::new(0);
         loop {
             let count = COUNTER.fetch_add(1, Ordering::Relaxed);
-            let mut name = OsString::from(".");
-            name.push(&target.name);
-            name.push(format!(".tmp-{}-{count}", std::process::id()));
+            let mut name = prefix(&target.name);
+            name.push(count.to_string());
             let path = target.folder.join(name);
             match open_new(&path) {
                 Ok(file) => {
                     return Ok(Temporary {
                         path,
+                        becomes: target.path(),
                         file: Some(file),
                     });
                 }
@@ -112,7 +141,7 @@ impl Temporary {
             return Ok(());
         };
         file.write_all(bytes)
-            .map_err(|error| Error::io(&self.path, "write the file", error))
+            .map_err(|error| Error::io(&self.becomes, "write the file", error))
     }
 
     /// Reads what was written, from `at` on.
@@ -136,13 +165,13 @@ impl Temporary {
         };
         file.seek(SeekFrom::Start(at))
             .and_then(|_| work(file))
-            .map_err(|error| Error::io(&self.path, action, error))
+            .map_err(|error| Error::io(&self.becomes, action, error))
     }
 
     pub(crate) fn become_file(mut self, target: &Target) -> Result<()> {
         if let Some(file) = &self.file {
             file.sync_all()
-                .map_err(|error| Error::io(&self.path, "write the file to disk", error))?;
+                .map_err(|error| Error::io(&self.becomes, "write the file to disk", error))?;
         }
         let path = target.path();
         fs::rename(&self.path, &path)
@@ -185,4 +214,30 @@ fn sync_folder(folder: &Path) -> Result<()> {
 fn open_new(path: &Path) -> std::io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create_new(true).open(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_unfinished_is_removed_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("m");
+        let target = Target::new(&path).unwrap();
+        let mut unfinished = Temporary::beside(&target).unwrap();
+        unfinished.write(b"half of it").unwrap();
+        // Of another process, for another file, and what is there.
+        let others = [".m.tmp-1-0", ".n.tmp-1-0", "m"];
+        for name in others {
+            fs::write(folder.path().join(name), "x").unwrap();
+        }
+        remove_unfinished(&path);
+        let entries = fs::read_dir(folder.path()).unwrap();
+        let mut names: Vec<OsString> = entries.map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        assert_eq!(names, others);
+        drop(unfinished);
+        remove_unfinished(&folder.path().join("none/m"));
+    }
 }

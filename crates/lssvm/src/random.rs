@@ -41,6 +41,12 @@ pub fn below(rng: &mut ChaCha8Rng, bound: usize) -> usize {
     }
 }
 
+/// A uniform draw from the numbers k / 2⁵³ from 0 up to, and without, 1.
+pub fn unit(rng: &mut ChaCha8Rng) -> f64 {
+    const BITS: u32 = 53;
+    (rng.next_u64() >> (u64::BITS - BITS)) as f64 / (1u64 << BITS) as f64
+}
+
 /// Puts the items in random order; each order is equally likely (Fisher–Yates).
 pub fn shuffle<T>(rng: &mut ChaCha8Rng, items: &mut [T]) {
     for last in (1..items.len()).rev() {
@@ -103,6 +109,19 @@ mod tests {
             counts.values().all(|&n| n.abs_diff(1000) < 155),
             "{counts:?}"
         );
+    }
+
+    #[test]
+    fn a_unit_is_everywhere_between_0_and_1_equally_often() {
+        let mut rng = rng(5);
+        let mut counts = [0usize; 4];
+        for _ in 0..4000 {
+            let unit = unit(&mut rng);
+            assert!((0.0..1.0).contains(&unit));
+            counts[(4.0 * unit) as usize] += 1;
+        }
+        // 1000 expected of each; five standard deviations are 137.
+        assert!(counts.iter().all(|n| n.abs_diff(1000) < 137), "{counts:?}");
     }
 
     #[test]

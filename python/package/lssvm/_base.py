@@ -65,6 +65,7 @@ class _BaseLSSVM(BaseEstimator):
         method: str = "auto",
         block_size: int | None = None,
         n_centers: int | None = None,
+        select: str | None = None,
         tol: float = 1e-3,
         max_iter: int = -1,
         time_limit: float | None = None,
@@ -92,6 +93,7 @@ class _BaseLSSVM(BaseEstimator):
         self.method = method
         self.block_size = block_size
         self.n_centers = n_centers
+        self.select = select
         self.tol = tol
         self.max_iter = max_iter
         self.time_limit = time_limit
@@ -327,6 +329,8 @@ class _BaseLSSVM(BaseEstimator):
             config["block-size"] = _whole("block_size", self.block_size)
         if self.n_centers is not None:
             config["centers"] = _whole("n_centers", self.n_centers)
+        if self.select is not None:
+            config["select"] = str(self.select)
         if self.max_iter is not None and self.max_iter != -1:
             config["iterations"] = _whole("max_iter", self.max_iter)
         if self.time_limit is not None:

@@ -89,6 +89,7 @@ def _parameters(config: dict[str, Any], kind: type) -> dict[str, Any]:
         "method": config["method"],
         "block_size": config["block-size"],
         "n_centers": config.get("centers"),
+        "select": config.get("select"),
         "tol": config["tolerance"],
         "max_iter": config["iterations"],
         "time_limit": config.get("time"),

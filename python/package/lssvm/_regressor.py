@@ -38,8 +38,11 @@ default="rbf"
     block_size : int, default=None
         Rows of a block, for methods that work on blocks.
     n_centers : int, default=None
-        Rows, drawn at random, that the model of "centers" is made of; it is fitted on all.
-        By default as many as memory and time allow.
+        Rows that the model of "centers" is made of; it is fitted on all. By default as many
+        as memory and time allow.
+    select : {"uniform", "pivoted"}, default=None
+        How these rows are chosen: each equally likely, or by randomly pivoted Cholesky,
+        which takes rows that others tell little of. By default "uniform".
     tol : float, default=1e-3
         Relative residual at which iterative methods stop.
     max_iter : int, default=-1

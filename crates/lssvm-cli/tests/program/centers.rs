@@ -54,6 +54,17 @@ fn a_file_larger_than_memory_is_trained_on_within_it() {
     let error = number(&report["validation"], "error_percent");
     // Two of three would be wrong by chance.
     assert!(error < 30.0, "{error}");
+    // Chosen among as many rows as there is room for.
+    folder.run(
+        "train X.npy --centers 400 --select pivoted --iterations 1 --memory 200M --threads 2 \
+         --validation 0.01 --json p.json",
+    );
+    let report = folder.json("p.json");
+    assert_eq!(report["config"]["select"], "pivoted");
+    for what in ["peak_memory_bytes", "planned_memory_bytes"] {
+        let bytes = number(&report, what);
+        assert!(bytes <= 200e6, "{what}: {bytes}");
+    }
     // A method that needs all rows says so.
     folder.fails(
         "train X.npy --method mp --memory 200M",

@@ -63,7 +63,7 @@ fn an_interrupted_run_keeps_its_model() {
         stdout,
         stderr: said,
     } = interrupted(child, stderr);
-    assert!(said.contains("stopping after this iteration"), "{said}");
+    assert!(said.contains("stopping as soon as"), "{said}");
     assert!(said.contains("interrupted: this is the model"), "{said}");
     assert!(stdout.contains("it was interrupted"), "{stdout}");
 
@@ -73,6 +73,20 @@ fn an_interrupted_run_keeps_its_model() {
     folder.run("evaluate m test.csv --json e.json");
     let error = number(&folder.json("e.json"), "error_percent");
     assert_eq!(number(&report, "error_percent"), error);
+    assert_eq!(folder.predictions("m test.csv").len(), 300);
+}
+
+/// As schedulers and services end a program.
+#[test]
+fn a_terminated_run_keeps_its_model() {
+    let folder = flowers_in_plenty();
+    let (mut child, mut stderr) = start(&folder, LONG);
+    send(&child, "-TERM");
+    let mut said = String::new();
+    stderr.read_to_string(&mut said).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0), "{said}");
+    assert!(said.contains("interrupted: this is the model"), "{said}");
+    assert_eq!(folder.json("r.json")["stopped"], "interrupted");
     assert_eq!(folder.predictions("m test.csv").len(), 300);
 }
 

@@ -235,7 +235,7 @@ fn a_pipe_is_read_from_its_first_byte() {
     folder.run("train . --model m");
     let mut child = Command::cargo_bin("lssvm")
         .unwrap()
-        .args(["predict", "m", "/dev/stdin", "--scores"])
+        .args(["predict", "m", "-", "--scores"])
         .current_dir(folder.path("."))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -54,6 +54,25 @@ fn what_is_printed_says_how_data_are_read() {
     assert!(folder.run("inspect m").stdout.contains("1 outputs: b"));
 }
 
+/// A model tells where its labels were, where that is not what is taken by default.
+#[test]
+fn the_configuration_of_a_model_says_how_data_are_read() {
+    let folder = Folder::new();
+    folder.write("d.csv", "kind,a,b,w\nx,1,2,1\ny,2,3,2\nx,1,1,1\ny,4,3,3\n");
+    folder.run("train d.csv --label kind --weights w --model m");
+    let config = folder.run("inspect m --config").stdout;
+    assert!(config.contains("label = \"kind\"\n"), "{config}");
+    assert!(config.contains("weights = \"w\"\n"), "{config}");
+    folder.write("c.toml", &config);
+    folder.run("train d.csv --config c.toml --model n");
+    let bytes = |name: &str| std::fs::read(folder.path(name)).unwrap();
+    assert!(bytes("m") == bytes("n"));
+    folder.write("n.csv", "x,1,2\ny,2,3\nx,1,1\ny,4,3\n");
+    folder.run("train n.csv --label 1 --model m");
+    let config = folder.run("inspect m --config").stdout;
+    assert!(config.contains("label = 1\n"), "{config}");
+}
+
 #[test]
 fn printing_checks_the_configuration() {
     let folder = Folder::with_flowers();
@@ -116,7 +135,8 @@ fn a_model_is_described() {
     for part in [
         "3 classes: iris setosa",
         "standardize",
-        "rbf",
+        "rbf, gamma 0.2",
+        "1 iteration: the system is solved",
         "150 training rows",
         "f32",
     ] {

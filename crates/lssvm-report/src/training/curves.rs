@@ -1,6 +1,7 @@
 //! How a run went: errors, residual, and where the time went.
 
 use lssvm::data::Task;
+use lssvm::solve::Method;
 use lssvm::train::{HistoryLine, Report};
 
 use crate::page::{Block, Section, Table};
@@ -72,11 +73,16 @@ pub fn residual(report: &Report) -> Option<Section> {
         return None;
     }
     let mut section = Section::new("residual", "Convergence");
-    section.text.push(
-        "The residual is ‖Z − ΘW‖ / ‖Z‖, where it was known; the change is that of the weights in \
-         one iteration, ‖ΔW‖ / ‖W‖."
-            .into(),
-    );
+    let what = match report.config.method {
+        Method::Centers => {
+            "The residual is that of the normal equations, in the norm of the preconditioner, as a \
+             share of what it was before the first iteration"
+        }
+        _ => "The residual is ‖Z − ΘW‖ / ‖Z‖, where it was known",
+    };
+    section.text.push(format!(
+        "{what}; the change is that of the weights in one iteration, ‖ΔW‖ / ‖W‖."
+    ));
     section.blocks.push(Block::Plot(plot));
     Some(section)
 }

@@ -33,6 +33,11 @@ pub fn add(page: &mut Page, run: &Run) {
     if config.method.draws_blocks() || config.method == Method::GaussSeidel {
         page.fact("block size (J)", grouped(config.block_size as f64, 0));
     }
+    if let Some(centers) = config.centers {
+        let how = config.select.unwrap_or_default();
+        let centers = grouped(centers as f64, 0);
+        page.fact("centres (P)", format!("{centers}, {how} choice"));
+    }
     if config.method.wants_kernel() && timed {
         let kept = match report.kernel_kept {
             Some(Format::Full) => "lower half kept in memory",

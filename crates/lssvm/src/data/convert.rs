@@ -30,7 +30,7 @@ use crate::{Error, Result};
 const BATCH: usize = if cfg!(test) { 1 << 10 } else { 1 << 24 };
 
 /// How the files are called that a training and a test part go to.
-const PARTS: [&str; 2] = ["train.safetensors", "test.safetensors"];
+pub const PARTS: [&str; 2] = ["train.safetensors", "test.safetensors"];
 
 /// Writes data of any format to a file of our own, which [`open`] reads row by row.
 ///

@@ -47,12 +47,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use augment::{Augment, Augmented};
-pub use convert::convert;
+pub use convert::{PARTS, convert};
 pub use image::ImageShape;
 pub use labels::{Labels, Targets};
 pub use options::{Column, DEFAULT_MAX_BYTES, Format, ReadOptions, Task};
 pub use read::{open, parse, read};
 pub use rows::{Features, Picked, Rows, as_rows, for_each_batch, for_each_points};
+pub use table::LABEL_NAMES;
 
 use crate::Result;
 use crate::linalg::{Matrix, Scalar};

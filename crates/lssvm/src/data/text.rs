@@ -50,6 +50,15 @@ impl Problem {
     }
 }
 
+/// What is wrong with a number that is not finite in the type of the features, and what may
+/// help but to replace it.
+pub(super) fn not_finite(number: f64) -> (&'static str, &'static str) {
+    match number.is_finite() {
+        true => ("too large for f32", "read it with --precision f64, or "),
+        false => ("not a finite number", ""),
+    }
+}
+
 /// The line that holds a byte, counted from 1.
 pub(super) fn line_of(text: &[u8], byte: usize) -> u64 {
     let before = &text[..byte.min(text.len())];

@@ -114,26 +114,55 @@ impl SetScores {
     /// # Errors
     /// [`Error::Data`] if there are no rows, or not as many sets as classes.
     pub fn new(coverage: f64, sets: &[Vec<u32>], truth: &[u32]) -> Result<Self> {
-        let n = truth.len();
-        if sets.len() != n {
-            let sets = sets.len();
+        let mut counts = SetCounts::default();
+        counts.add(sets, truth)?;
+        counts.scores(coverage)
+    }
+}
+
+/// Sets of classes compared with the true ones, some rows after the others.
+#[derive(Debug, Clone, Default)]
+pub struct SetCounts {
+    held: usize,
+    rows: usize,
+    /// Rows whose set has 0, 1, 2, … classes.
+    by_size: Vec<u64>,
+}
+
+impl SetCounts {
+    /// Compares the sets of more rows.
+    ///
+    /// # Errors
+    /// [`Error::Data`] if there are not as many sets as classes.
+    pub fn add(&mut self, sets: &[Vec<u32>], truth: &[u32]) -> Result<()> {
+        if sets.len() != truth.len() {
+            let (sets, n) = (sets.len(), truth.len());
             return Err(Error::Data(format!(
                 "{sets} sets cannot be compared with {n} true classes"
             )));
         }
-        let held = sets
-            .iter()
-            .zip(truth)
-            .filter(|(set, code)| set.contains(code));
-        let held = Coverage::new(coverage, held.count(), n)?;
-        let largest = sets.iter().map(Vec::len).max().unwrap_or(0);
-        let mut rows_by_size = vec![0; largest + 1];
-        sets.iter().for_each(|set| rows_by_size[set.len()] += 1);
-        let classes: usize = sets.iter().map(Vec::len).sum();
-        Ok(Self {
-            held,
-            mean_size: classes as f64 / n as f64,
-            rows_by_size,
+        for (set, code) in sets.iter().zip(truth) {
+            self.held += usize::from(set.contains(code));
+            if self.by_size.len() <= set.len() {
+                self.by_size.resize(set.len() + 1, 0);
+            }
+            self.by_size[set.len()] += 1;
+        }
+        self.rows += sets.len();
+        Ok(())
+    }
+
+    /// How often sets that promise this held the truth.
+    ///
+    /// # Errors
+    /// [`Error::Data`] if there were no rows.
+    pub fn scores(self, coverage: f64) -> Result<SetScores> {
+        let sizes = self.by_size.iter().enumerate();
+        let classes: u64 = sizes.map(|(size, rows)| size as u64 * rows).sum();
+        Ok(SetScores {
+            held: Coverage::new(coverage, self.held, self.rows)?,
+            mean_size: classes as f64 / self.rows as f64,
+            rows_by_size: self.by_size,
         })
     }
 }

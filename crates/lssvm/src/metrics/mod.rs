@@ -19,6 +19,6 @@ mod table;
 
 pub use calibration::{Calibration, CalibrationBin};
 pub use confusion::{Averages, ClassScores, Confusion};
-pub use coverage::{Coverage, IntervalScores, SetScores};
+pub use coverage::{Coverage, IntervalScores, SetCounts, SetScores};
 pub(crate) use interval::{normal_tail, widened};
 pub use regression::{OutputScores, RegressionScores};

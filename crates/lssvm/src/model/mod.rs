@@ -65,7 +65,7 @@ mod scaling;
 #[cfg(test)]
 mod tests;
 
-pub use crate::files::check_writable;
+pub use crate::files::{check_writable, prefix as temporary_prefix, remove_unfinished};
 pub use conformal::{Conformal, HeldOut, Intervals};
 pub use description::{Description, Input, Outputs};
 pub use explain::{Contribution, Explanation};

@@ -23,7 +23,15 @@ const FOURIER: &str = "fourier";
 const STANDARDIZE: &str = "standardize";
 const MAX_ABS: &str = "max-abs";
 const MIN_MAX: &str = "min-max";
-const STEPS: [&str; 6] = [CENTER, UNIT_NORM, WINDOW, FOURIER, STANDARDIZE, MIN_MAX];
+const STEPS: [&str; 7] = [
+    CENTER,
+    UNIT_NORM,
+    WINDOW,
+    FOURIER,
+    STANDARDIZE,
+    MAX_ABS,
+    MIN_MAX,
+];
 
 /// Steps to be fitted, first to last; none leaves the data as they are.
 ///

@@ -237,7 +237,7 @@ fn errors_name_the_remedy() {
         (
             "centre",
             None,
-            "the steps are center, unit-norm, window, fourier, standardize, min-max",
+            "the steps are center, unit-norm, window, fourier, standardize, max-abs, min-max",
         ),
         ("center,", None, "the steps are center"),
         ("none,center", None, "the steps are center"),

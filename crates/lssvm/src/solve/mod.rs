@@ -174,7 +174,7 @@ impl FromStr for Method {
         let found = Method::ALL.into_iter().find(|m| m.to_string() == text);
         found.ok_or_else(|| {
             let known = Method::ALL.map(|m| m.to_string()).join(", ");
-            Error::parameter("method", text, format!("the methods are {known}"))
+            Error::parameter("method", text, format!("the methods are auto, {known}"))
         })
     }
 }

@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 /// A part of the work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
+    /// Choosing centres.
+    Select,
     /// Values of the kernel.
     Kernel,
     /// Gram matrix of a strip.
@@ -29,7 +31,8 @@ pub enum Phase {
 
 impl Phase {
     /// All, in the order of a step.
-    pub const ALL: [Phase; 9] = [
+    pub const ALL: [Phase; 10] = [
+        Phase::Select,
         Phase::Kernel,
         Phase::Gram,
         Phase::Factor,
@@ -44,6 +47,7 @@ impl Phase {
     /// Its name in reports.
     pub fn name(self) -> &'static str {
         match self {
+            Phase::Select => "select",
             Phase::Kernel => "kernel",
             Phase::Gram => "gram",
             Phase::Factor => "factor",

@@ -30,7 +30,7 @@ pub use columns::Columns;
 pub use cross::{Cross, add_scores, kernel_matrix};
 pub use products::Products;
 pub use shifted::product_bytes;
-pub use store::{Format, Store, TILE};
+pub use store::{Format, Store, TILE, diagonal};
 pub use strip::Strip;
 
 use std::sync::Arc;

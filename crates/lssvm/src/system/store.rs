@@ -375,7 +375,7 @@ fn largest_of_diagonal<T: Scalar>(kernel: &Kernel, samples: &Samples<T>) -> f64 
 }
 
 /// Ω(x, x) of each row.
-pub(super) fn diagonal<T: Scalar>(kernel: &Kernel, samples: &Samples<T>) -> Vec<f64> {
+pub fn diagonal<T: Scalar>(kernel: &Kernel, samples: &Samples<T>) -> Vec<f64> {
     let one = |i: usize| {
         let mut value = Matrix::zeros(1, 1);
         let x = samples.range(i, i + 1);

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use xxhash_rust::xxh3::Xxh3;
 
+use super::prepare::Ready;
 use super::{Config, Effective};
 use crate::data::{Rows, for_each_points};
 use crate::error::Place;
@@ -58,6 +59,9 @@ pub(super) struct About {
     /// The memory it was decided for.
     budget: Size,
     pub(super) fixed: Option<Fixed>,
+    /// Rows that are centres: choosing them may have taken long, or a model that is no
+    /// longer there.
+    pub(super) centers: Option<Vec<usize>>,
     fingerprint: Fingerprint,
     every: Duration,
     notes: Value,
@@ -71,20 +75,21 @@ pub(super) struct Fixed {
 }
 
 impl About {
-    pub(super) fn new(
+    pub(super) fn new<T: Scalar>(
         config: &Config,
-        effective: &Effective,
+        ready: &Ready<T>,
         fixed: Option<Fixed>,
         fingerprint: Fingerprint,
-        every: Duration,
-        notes: Value,
+        Checkpoints { every, notes, .. }: Checkpoints,
     ) -> Self {
+        let effective = &ready.config;
         Self {
             config: config.clone(),
             effective: decided(effective),
             threads: effective.threads,
             budget: effective.budget,
             fixed,
+            centers: ready.centers.clone(),
             fingerprint,
             every,
             notes,
@@ -299,6 +304,8 @@ impl Checkpoint {
         Config {
             memory: Some(self.about.budget),
             threads: Some(self.about.threads),
+            // Their number may follow from the speed of the machine, which is never the same.
+            centers: self.about.centers.as_ref().map(Vec::len),
             ..self.about.config.clone()
         }
     }

@@ -41,7 +41,9 @@ pub fn compare<T: Scalar>(
     }
     in_pool(all[0].threads, || {
         let plans: Vec<_> = all.iter().map(Effective::plan).collect();
-        let ready = prepared.lay_out(&plans, Kept::IfItFits)?.ready(watcher)?;
+        let laid_out = prepared.lay_out(&plans, Kept::IfItFits)?;
+        watcher.begin(&laid_out.forecast);
+        let ready = laid_out.ready(watcher)?;
         run_groups(&ready, all, watcher)
     })
 }

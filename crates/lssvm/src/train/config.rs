@@ -14,6 +14,7 @@ use crate::kernel::{Gamma, KernelName, KernelSpec};
 use crate::linalg::{Csr, Precision, Scalar};
 use crate::memory::{self, Size};
 use crate::preprocess::PipelineSpec;
+use crate::solve::centers::Select;
 use crate::solve::{Limits, Method, Plan};
 use crate::system::TILE;
 use crate::{Error, Result};
@@ -56,6 +57,8 @@ pub struct Config {
     pub rank: Option<usize>,
     /// P, the rows that the model of `centers` is made of.
     pub centers: Option<usize>,
+    /// How the rows of `centers` are chosen.
+    pub select: Option<Select>,
     /// Most iterations.
     pub iterations: Option<usize>,
     /// Most seconds.
@@ -123,6 +126,9 @@ pub struct Effective {
     /// P of `centers`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub centers: Option<usize>,
+    /// How they are chosen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub select: Option<Select>,
     /// Most iterations.
     pub iterations: usize,
     /// Most seconds.
@@ -356,6 +362,7 @@ impl Config {
             block_size,
             rank: self.rank,
             centers: self.centers.filter(|_| method == Method::Centers),
+            select: (method == Method::Centers).then(|| self.select.unwrap_or_default()),
             iterations,
             time: self.time,
             tolerance: self.tolerance.unwrap_or(tolerance),

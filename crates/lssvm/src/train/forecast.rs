@@ -195,17 +195,31 @@ impl fmt::Display for Forecast {
         };
         write!(
             f,
-            "{n} rows, {m} features, {k} outputs; {} ({}) with c = {}; {} kernel; {store}; {} in {} \
-             threads; up to {}, about {}",
+            "{n} rows, {m} features, {k} output{}; {} ({}) with c = {}; {} kernel; {store}; {} in {} \
+             thread{}; up to {}, about {}",
+            plural(k),
             config.method,
             self.why,
-            config.c,
+            short(config.c),
             config.kernel,
             config.precision,
             config.threads,
+            plural(config.threads),
             Bytes(self.memory_bytes),
             Duration(self.seconds),
         )
+    }
+}
+
+fn plural(count: usize) -> &'static str {
+    if count == 1 { "" } else { "s" }
+}
+
+/// A positive number without a row of zeros.
+fn short(number: f64) -> String {
+    match (1e-4..1e6).contains(&number) {
+        true => number.to_string(),
+        false => format!("{number:e}"),
     }
 }
 

@@ -185,7 +185,9 @@ pub fn fit_kernel_matrix<T: Scalar>(
     let prepared = Prepared::new(data, &config)?;
     in_pool(prepared.config.threads, || {
         let plans = [prepared.config.plan()];
-        let ready = prepared.with_kernel(omega, &plans)?.ready(watcher)?;
+        let laid_out = prepared.with_kernel(omega, &plans)?;
+        watcher.begin(&laid_out.forecast);
+        let ready = laid_out.ready(watcher)?;
         let (solution, report, _) = solve_ready(ready, watcher, Course::default())?;
         Ok((solution.weights, report))
     })

@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::time::Instant;
 
+use super::centers::Centered;
 use super::checkpoint::{Fingerprint, Fixed, Ink};
 use super::memory_plan::{Kept, MemoryPlan, bytes_of_columns};
 use super::{
@@ -34,6 +35,8 @@ pub(super) struct Prepared<T: Scalar> {
     pub(super) input: Input,
     /// Preprocessing and kernel of the model that the run goes on from.
     pub(super) fixed: Option<Fixed>,
+    /// Rows that are centres, if that was decided before.
+    pub(super) centers: Option<Vec<usize>>,
     pub(super) start: Instant,
 }
 
@@ -210,6 +213,7 @@ impl<T: Scalar> Prepared<T> {
             truth,
             weights,
             fixed: None,
+            centers: None,
             start,
         })
     }
@@ -319,6 +323,7 @@ impl<T: Scalar> Prepared<T> {
             forecast,
             validation: validation.zip(self.validation_truth),
             test: test.zip(self.test_truth),
+            centered: None,
             ready: Ready {
                 validation: None,
                 test: None,
@@ -436,13 +441,17 @@ pub(super) struct LaidOut<T: Scalar> {
     pub(super) ready: Ready<T>,
     pub(super) validation: Option<(Points<T>, Truth)>,
     pub(super) test: Option<(Points<T>, Truth)>,
+    /// What centres are chosen from and fitted to.
+    pub(super) centered: Option<Centered<T>>,
 }
 
 impl<T: Scalar> LaidOut<T> {
-    /// Computes what is to be kept.
+    /// Computes what is to be kept, after [`Watcher::begin`].
     pub(super) fn ready(self, watcher: &mut dyn Watcher) -> Result<Ready<T>> {
         let mut ready = self.ready;
-        watcher.begin(&self.forecast);
+        if let Some(centered) = self.centered {
+            ready.solver = Some(Box::new(centered.solver(&ready)?));
+        }
         let system = &mut ready.system;
         if let Some(format) = ready.memory.kernel {
             let n = system.n() as f64;
@@ -543,9 +552,13 @@ fn encode(labels: Targets, label_names: &[String], source: &Path) -> Result<(Out
     match labels {
         Targets::Classes { names, codes } => {
             if let [only] = names.as_slice() {
+                let other = match only.parse::<f64>() {
+                    Ok(_) => "; choose --task regression if it is a number to predict",
+                    Err(_) => ": check the label column (--label)",
+                };
                 let problem = format!(
-                    "all training rows have the class '{only}'; classification needs at least \
-                     two classes (or choose --task regression)"
+                    "all training rows have the class '{only}', and classification needs at \
+                     least two classes{other}"
                 );
                 return Err(Error::file(source, Place::Whole, problem));
             }

@@ -35,10 +35,10 @@ pub struct Evaluation {
     /// How far off the error may be, if it was estimated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub estimate: Option<Estimate>,
-    /// The scores themselves, a row for each row.
+    /// The scores themselves, a row for each row; none if only classes were compared.
     #[serde(skip)]
     pub scores: Matrix<f64>,
-    /// What they were compared with.
+    /// What they were compared with, if they are there.
     #[serde(skip)]
     pub truth: Truth,
 }
@@ -49,32 +49,47 @@ impl Evaluation {
         if scores.rows() == 0 {
             return Err(Error::Data("there are no rows to evaluate on".into()));
         }
-        let mut evaluation = Self {
-            rows: scores.rows(),
+        let mut evaluation = match truth {
+            Truth::Classes(codes) => Self::of_classes(codes, &argmax(scores), names)?,
+            Truth::Values(_) => Self::nothing(scores.rows()),
+        };
+        (evaluation.scores, evaluation.truth) = (scores.cast(), truth.clone());
+        if let Truth::Values(values) = truth {
+            let scores = evaluation.scores.view();
+            evaluation.regression = Some(RegressionScores::new(values.view(), scores)?);
+        }
+        Ok(evaluation)
+    }
+
+    /// Compares predicted classes with the true ones, where scores are more than can be
+    /// kept.
+    ///
+    /// # Errors
+    /// As [`Confusion::new`].
+    pub fn of_classes(truth: &[u32], predicted: &[u32], names: &[String]) -> Result<Self> {
+        let confusion = Confusion::new(names.to_vec(), truth, predicted)?;
+        let (low, high) = confusion.error_interval();
+        Ok(Self {
+            error_percent: Some(confusion.error_percent()),
+            error_percent_interval: Some((100.0 * low, 100.0 * high)),
+            classes: Some(confusion.per_class()),
+            confusion: Some(confusion),
+            ..Self::nothing(truth.len())
+        })
+    }
+
+    fn nothing(rows: usize) -> Self {
+        Self {
+            rows,
             error_percent: None,
             error_percent_interval: None,
             classes: None,
             confusion: None,
             regression: None,
             estimate: None,
-            scores: scores.cast(),
-            truth: truth.clone(),
-        };
-        match truth {
-            Truth::Classes(codes) => {
-                let confusion = Confusion::new(names.to_vec(), codes, &argmax(scores))?;
-                let (low, high) = confusion.error_interval();
-                evaluation.error_percent = Some(confusion.error_percent());
-                evaluation.error_percent_interval = Some((100.0 * low, 100.0 * high));
-                evaluation.classes = Some(confusion.per_class());
-                evaluation.confusion = Some(confusion);
-            }
-            Truth::Values(values) => {
-                let scores = evaluation.scores.view();
-                evaluation.regression = Some(RegressionScores::new(values.view(), scores)?);
-            }
+            scores: Matrix::zeros(0, 0),
+            truth: Truth::Classes(Vec::new()),
         }
-        Ok(evaluation)
     }
 
     /// The share of wrong rows in percent, or the RMSE, and its standard error.
@@ -325,16 +340,17 @@ impl Report {
             0 | 1 => String::new(),
             _ => format!(", at most {:.2e} for an output", worst.fold(0.0, f64::max)),
         };
-        let met = match self.tolerance_met {
-            true => "within",
-            false => "above",
+        let met = match (self.config.tolerance, self.tolerance_met) {
+            // Nobody asked for one.
+            (0.0, _) => String::new(),
+            (tolerance, true) => format!("; within the tolerance of {tolerance:.0e}"),
+            (tolerance, false) => format!("; above the tolerance of {tolerance:.0e}"),
         };
+        // More than all of it can be rounding only.
         let gap = certificate.objective_gap / certificate.objective.max(f64::MIN_POSITIVE);
         Some(format!(
-            "{residual:.2e}{worst}; {met} the tolerance of {:.0e}; the training objective could \
-             fall by at most {}",
-            self.config.tolerance,
-            share(gap)
+            "{residual:.2e}{worst}{met}; the training objective could fall by at most {}",
+            share(gap.min(1.0))
         ))
     }
 

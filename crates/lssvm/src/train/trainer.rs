@@ -113,6 +113,7 @@ impl<'a, T: Scalar> Trainer<'a, T> {
             found.correct(&mut prepared.config);
             found.expect_data(&prepared.fingerprint()?, prepared.source())?;
             prepared.fixed.clone_from(&found.about().fixed);
+            prepared.centers.clone_from(&found.about().centers);
         } else if let Some(model) = self.warm_start {
             prepared.fixed = Some(warm_start::fixed(model));
             if self.config.method.is_none() {
@@ -125,18 +126,19 @@ impl<'a, T: Scalar> Trainer<'a, T> {
         };
         let fixed = prepared.fixed.clone();
         in_pool(prepared.config.threads, || {
-            let laid_out = lay_out(prepared)?;
-            let resumed = self.resumed.take();
-            let begun = match (resumed, folder, self.checkpoints.take()) {
-                (Some(found), ..) => Begun::again(found, &laid_out)?,
-                (None, Some((folder, fingerprint)), Some(Checkpoints { every, notes, .. })) => {
-                    let begun = Begun::new(self.warm_start, &laid_out)?;
-                    let effective = &laid_out.ready.config;
-                    let about = About::new(&config, effective, fixed, fingerprint, every, notes);
-                    begun.kept(folder, &about)?
-                }
-                _ => Begun::new(self.warm_start, &laid_out)?,
-            };
+            let mut laid_out = lay_out(prepared)?;
+            if let Some(found) = self.resumed.take() {
+                let begun = Begun::again(found, &laid_out)?;
+                watcher.begin(&laid_out.forecast);
+                return begun.run(laid_out, watcher);
+            }
+            watcher.begin(&laid_out.forecast);
+            laid_out.choose_centers(self.warm_start, watcher)?;
+            let mut begun = Begun::new(self.warm_start, &laid_out)?;
+            if let Some(((folder, fingerprint), kept)) = folder.zip(self.checkpoints.take()) {
+                let about = About::new(&config, &laid_out.ready, fixed, fingerprint, kept);
+                begun = begun.kept(folder, &about)?;
+            }
             begun.run(laid_out, watcher)
         })
     }

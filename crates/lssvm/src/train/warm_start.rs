@@ -2,7 +2,8 @@
 //!
 //! The model's fitted preprocessing and its kernel stay; c, the rows and how the system is
 //! solved may be others. A row of the data that is a support row of the model, bit by bit
-//! after preprocessing, begins with its weights, any other with zero.
+//! after preprocessing, begins with its weights, any other with zero. A run of `centers`
+//! keeps those of the model's rows that are in the data as its centres.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
@@ -13,6 +14,7 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
 use super::Config;
 use super::checkpoint::Fixed;
+use crate::data::{Rows, for_each_points};
 use crate::linalg::{Points, Scalar};
 use crate::model::{Model, Outputs};
 use crate::solve::Method;
@@ -77,6 +79,7 @@ pub(super) fn settings<T: Scalar>(model: &Model<T>, given: &Config) -> Result<Co
         class_weight: given.class_weight.clone().or(before.class_weight),
         method: given.method.or(method).or(Some(usual)),
         centers: given.centers.or(before.centers),
+        select: given.select.or(before.select),
         ..given.clone()
     })
 }
@@ -110,17 +113,7 @@ pub(super) fn weights<T: Scalar>(
     order: Option<&[usize]>,
 ) -> Result<(Bordered<T>, WarmStart)> {
     let columns = columns(model.outputs(), outputs)?;
-    let support = model.support().points();
-    let support = match support.is_sparse() == rows.is_sparse() {
-        true => Cow::Borrowed(support),
-        false => Cow::Owned(support.clone().like(rows)),
-    };
-    // Rows that repeat are taken in their order.
-    let mut places: HashMap<u128, VecDeque<usize>> = HashMap::new();
-    for place in 0..support.rows() {
-        let same = places.entry(print(&support, place)).or_default();
-        same.push_back(place);
-    }
+    let mut places = Places::new(model, rows);
     let mut turn: Vec<usize> = (0..rows.rows()).collect();
     if let Some(order) = order {
         turn.sort_unstable_by_key(|&row| order[row]);
@@ -132,8 +125,7 @@ pub(super) fn weights<T: Scalar>(
     }
     let mut known = 0;
     for row in turn {
-        let same = places.get_mut(&print(rows, row));
-        let Some(place) = same.and_then(VecDeque::pop_front) else {
+        let Some(place) = places.take(rows, row) else {
             continue;
         };
         known += 1;
@@ -144,9 +136,47 @@ pub(super) fn weights<T: Scalar>(
     let told = WarmStart {
         known,
         new: rows.rows() - known,
-        gone: support.rows() - known,
+        gone: model.n_support() - known,
     };
     Ok((start, told))
+}
+
+/// The rows of the data, in ascending order, that are rows of the model.
+pub(super) fn rows_of_model<T: Scalar>(model: &Model<T>, rows: &dyn Rows<T>) -> Result<Vec<usize>> {
+    let (mut places, mut known) = (None, Vec::new());
+    for_each_points(rows, |first, batch| {
+        let places = places.get_or_insert_with(|| Places::new(model, batch));
+        let found = (0..batch.rows()).filter(|&row| places.take(batch, row).is_some());
+        known.extend(found.map(|row| first + row));
+        Ok(())
+    })?;
+    Ok(known)
+}
+
+/// Where rows are in a model.
+struct Places(HashMap<u128, VecDeque<usize>>);
+
+impl Places {
+    /// For rows that are kept as `like` are.
+    fn new<T: Scalar>(model: &Model<T>, like: &Points<T>) -> Self {
+        let support = model.support().points();
+        let support = match support.is_sparse() == like.is_sparse() {
+            true => Cow::Borrowed(support),
+            false => Cow::Owned(support.clone().like(like)),
+        };
+        let mut places: HashMap<u128, VecDeque<usize>> = HashMap::new();
+        for place in 0..support.rows() {
+            let same = places.entry(print(&support, place)).or_default();
+            same.push_back(place);
+        }
+        Self(places)
+    }
+
+    /// The place of a row; rows that repeat are taken in their order, and each once.
+    fn take<T: Scalar>(&mut self, rows: &Points<T>, row: usize) -> Option<usize> {
+        let same = self.0.get_mut(&print(rows, row));
+        same.and_then(VecDeque::pop_front)
+    }
 }
 
 /// A row in a few bytes.

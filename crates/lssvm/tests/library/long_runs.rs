@@ -8,6 +8,7 @@ use lssvm::data::{Dataset, Labels};
 use lssvm::linalg::Matrix;
 use lssvm::model::{AnyModel, Model};
 use lssvm::random;
+use lssvm::solve::centers::Select;
 use lssvm::solve::{Checkpointed, Flow, Iteration, Method, Observer, Silent, Stopped};
 use lssvm::train::{Checkpoint, Checkpoints, Config, Data, Trainer, Watcher, fit};
 use serde_json::json;
@@ -382,11 +383,63 @@ fn centres_go_on_from_a_model() {
         .warm_start(&model)
         .fit(plain(0..200), &mut Silent)
         .unwrap();
-    // The same seed chooses the same rows.
     let rows = warm.warm_start.unwrap();
     assert_eq!((rows.known, rows.new, rows.gone), (60, 0, 0));
     let [cold, warm] = [cold, warm].map(|report| report.relative_residual.unwrap());
     assert!(warm < 0.3 * cold, "{warm} and {cold}");
+}
+
+/// The centres of a model stay, whatever the seed, where they are among the rows; others
+/// take the place of those that are not, or come to them.
+#[test]
+fn centres_of_a_model_stay() {
+    let config = |centers: usize, seed: u64, select: Select| Config {
+        centers: Some(centers),
+        iterations: Some(5),
+        seed: Some(seed),
+        select: Some(select),
+        ..long(Method::Centers, 10.0)
+    };
+    for select in [Select::Uniform, Select::Pivoted] {
+        let (model, before) = fit(plain(0..200), &config(60, 1, select), &mut Silent).unwrap();
+        for (rows, count) in [(0..200, 60), (0..200, 90), (0..200, 20), (50..250, 60)] {
+            let (_, warm) = Trainer::new(&config(count, 2, select))
+                .warm_start(&model)
+                .fit(plain(rows.clone()), &mut Silent)
+                .unwrap();
+            let there = before.support.iter().filter(|row| rows.contains(row));
+            let known = there.count().min(count);
+            let told = warm.warm_start.unwrap();
+            let expected = (known, count - known, 60 - known);
+            assert_eq!((told.known, told.new, told.gone), expected);
+            let mut support = warm.support;
+            support.dedup();
+            assert_eq!(support.len(), count);
+        }
+    }
+}
+
+#[test]
+fn a_run_with_chosen_centres_can_be_gone_on_with() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("run");
+    let config = Config {
+        centers: Some(25),
+        select: Some(Select::Pivoted),
+        ..config(Method::Centers)
+    };
+    let (whole, report) = fit(data(), &config, &mut Silent).unwrap();
+    let uniform = Config {
+        select: None,
+        ..config.clone()
+    };
+    let (_, other) = fit(data(), &uniform, &mut Silent).unwrap();
+    assert_ne!(report.support, other.support);
+    let trainer = Trainer::new(&config).checkpoints(checkpoints(&folder));
+    trainer.fit(data(), &mut StopAfter(3)).unwrap();
+    let found = Checkpoint::open(&folder).unwrap();
+    let (again, _) = Trainer::resume(found).fit(data(), &mut Silent).unwrap();
+    assert_eq!(again.to_bytes().unwrap(), whole.to_bytes().unwrap());
 }
 
 #[test]
@@ -510,7 +563,7 @@ fn what_contradicts_the_model_is_refused() {
 fn a_run_from_a_model_can_be_gone_on_with() {
     let place = tempfile::tempdir().unwrap();
     let folder = place.path().join("run");
-    for method in [Method::Pcg, Method::Mp] {
+    for method in [Method::Pcg, Method::Mp, Method::Centers] {
         let (model, _) = fit(plain(0..150), &long(method, 1.0), &mut Silent).unwrap();
         let config = Config {
             iterations: Some(6),

@@ -194,7 +194,7 @@ impl Records {
         let feature = self.places.as_ref().map_or(feature, |all| all[feature]) + 1;
         let part = self.part_of(row);
         let problem = format!(
-            "feature {feature} is {}, not a finite number in {:?}; replace it or drop the row",
+            "feature {feature} is {}, not a finite number in {}; replace it or drop the row",
             values[at],
             T::PRECISION
         );

@@ -359,7 +359,7 @@ fn a_value_that_is_not_finite_is_named_when_it_is_read() {
             message(records.load()),
             message(records.picked(&[9, 400_000, 3])),
         ] {
-            let expected = "d, row 400001: feature 3 is NaN, not a finite number in F32";
+            let expected = "d, row 400001: feature 3 is NaN, not a finite number in f32";
             assert!(text.contains(expected), "{text}");
         }
         assert!(Rows::<f32>::matrix(&records, 0..400_000).is_ok());

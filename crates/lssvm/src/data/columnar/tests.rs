@@ -557,7 +557,7 @@ fn values_that_cannot_be_used_are_named() {
             column(Some(f64::NAN)),
             labels(),
             good(),
-            "d, row 71: column 'x': 'NaN' is not a finite number in F64; replace it",
+            "d, row 71: column 'x': 'NaN' is not a finite number; replace it",
         ),
         (
             column(Some(f64::INFINITY)),
@@ -627,7 +627,10 @@ fn values_that_cannot_be_used_are_named() {
         &ReadOptions::default(),
     );
     let text = data.unwrap_err().to_string();
-    assert!(text.contains("is not a finite number in F32"), "{text}");
+    assert!(
+        text.contains("is too large for f32; read it with --precision f64"),
+        "{text}"
+    );
 }
 
 #[test]

@@ -9,7 +9,7 @@ use arrow_array::types::{
 use arrow_array::{Array, PrimitiveArray};
 use arrow_schema::DataType;
 
-use crate::data::text::shown;
+use crate::data::text::{self, shown};
 use crate::linalg::Scalar;
 
 /// What a column can serve for.
@@ -141,10 +141,8 @@ fn plain_numbers<T: Scalar>(array: &dyn Array) -> Result<Vec<T>, Trouble> {
     for (row, &number) in raw.iter().enumerate() {
         let value = T::from_f64(number);
         if !value.is_finite() {
-            let problem = format!(
-                "'{number}' is not a finite number in {:?}; replace it or drop the row",
-                T::PRECISION
-            );
+            let (what, remedy) = text::not_finite(number);
+            let problem = format!("'{number}' is {what}; {remedy}replace it or drop the row");
             return Err(Trouble::new(row, problem));
         }
         out.push(value);

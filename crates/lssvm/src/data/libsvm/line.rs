@@ -67,20 +67,21 @@ pub(super) fn parse_line<'a>(
 }
 
 pub(super) fn parse_value<T: Scalar>(index: u64, value: &[u8], at: usize) -> Result<T, Problem> {
-    let problem = |what: &str| {
+    let problem = |what: &str, remedy: &str| {
         let message = format!(
-            "the value '{}' of index {index} is {what}; correct it",
+            "the value '{}' of index {index} is {what}; {remedy}correct it",
             shown(value)
         );
         Problem::new(at, message)
     };
     match text::parse::<T>(value) {
         Some(number) if number.is_finite() => Ok(number),
-        Some(_) => Err(problem(&format!(
-            "not a finite number in {:?}",
-            T::PRECISION
-        ))),
-        None => Err(problem("not a number")),
+        Some(_) => {
+            let number = text::parse(value).unwrap_or(f64::NAN);
+            let (what, remedy) = text::not_finite(number);
+            Err(problem(what, remedy))
+        }
+        None => Err(problem("not a number", "")),
     }
 }
 

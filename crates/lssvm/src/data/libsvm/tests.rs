@@ -180,7 +180,7 @@ fn errors_name_the_line() {
         message("1 1:1\n1 1:nan\n")
             .starts_with("d, line 2: the value 'nan' of index 1 is not a finite")
     );
-    assert!(message("1 1:1e39\n").contains("not a finite number in F32"));
+    assert!(message("1 1:1e39\n").contains("is too large for f32; read it with --precision f64"));
     assert!(message("1 1:1 2\n").contains("'2' is not of the form index:value"));
     assert!(message("1 2:1 1:1 2:3\n").contains("the index 2 occurs twice"));
     assert!(message("1,2 1:1\n").contains("'1,2' are several labels"));

@@ -8,7 +8,7 @@ use crate::error::Place;
 use crate::{Error, Result};
 
 /// What label columns are usually called.
-const LABEL_NAMES: [&str; 4] = ["label", "class", "target", "y"];
+pub const LABEL_NAMES: [&str; 4] = ["label", "class", "target", "y"];
 
 /// Columns in the order in which a dataset has them, counted from 0.
 #[derive(Debug, PartialEq)]

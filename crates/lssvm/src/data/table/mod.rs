@@ -23,6 +23,7 @@ use crate::error::Place;
 use crate::linalg::{Matrix, Scalar};
 use crate::{Error, Result};
 
+pub use columns::LABEL_NAMES;
 pub(super) use columns::{Roles, roles};
 pub(super) use sniff::SAMPLE as FIRST_LINES;
 
@@ -238,7 +239,7 @@ impl Reader<'_> {
                 let field = clean(&record[column]);
                 match text::parse::<T>(field) {
                     Some(value) if value.is_finite() => values.push(value),
-                    _ => return Err(self.bad_feature::<T>(byte, column, field)),
+                    _ => return Err(self.bad_feature(byte, column, field)),
                 }
             }
             self.push_labels(byte, record, &mut labels)?;
@@ -314,15 +315,13 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn bad_feature<T: Scalar>(&self, byte: usize, column: usize, field: &[u8]) -> Problem {
+    fn bad_feature(&self, byte: usize, column: usize, field: &[u8]) -> Problem {
         let show = shown(field);
         let message = if field.is_empty() {
             "the field is empty; fill it in or drop the line".to_string()
-        } else if text::parse::<f64>(field).is_some() {
-            format!(
-                "'{show}' is not a finite number in {:?}; replace it or drop the line",
-                T::PRECISION
-            )
+        } else if let Some(number) = text::parse::<f64>(field) {
+            let (what, remedy) = text::not_finite(number);
+            format!("'{show}' is {what}; {remedy}replace it or drop the line")
         } else if field.contains(&b',') && text::parse::<f64>(&decimal_point(field)).is_some() {
             format!("'{show}' has a decimal comma; write numbers with a decimal point")
         } else {

@@ -150,7 +150,10 @@ fn errors_name_line_and_column() {
     assert!(
         message("1,2\nNaN,4\n").starts_with("d, line 2, column 1: 'NaN' is not a finite number")
     );
-    assert!(message("1,2\n1e39,4\n").contains("'1e39' is not a finite number in F32"));
+    assert!(
+        message("1,2\n1e39,4\n")
+            .contains("'1e39' is too large for f32; read it with --precision f64, or replace it")
+    );
     assert!(message("1,2\n3,\n").starts_with("d, line 2, column 2: the label is empty"));
     assert!(message("1,2\n3,inf\n").starts_with("d, line 2, column 2: the label is inf"));
     assert!(

@@ -22,6 +22,7 @@
 //! would be noise without it.
 
 mod pass;
+pub mod pivots;
 mod preconditioner;
 mod problem;
 #[cfg(test)]
@@ -30,10 +31,16 @@ mod tests;
 pub use pass::Source;
 pub use problem::Problem;
 
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
 use super::State as Saved;
 use super::iterate::dots;
 use super::state::unfit;
 use super::{Phase, Residual, Solver, Step, Work};
+use crate::kernel::Kernel;
 use crate::linalg::{Matrix, Precision, Scalar};
 use crate::system::{Bordered, add_scores, relative};
 use crate::{Error, Result};
@@ -42,6 +49,51 @@ use preconditioner::Preconditioner;
 
 /// A column rests when its own residual is so much of the tolerance for all.
 const COLUMN_SHARE: f64 = 0.3;
+
+/// How centres are chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Select {
+    /// Each row equally likely.
+    #[default]
+    Uniform,
+    /// By randomly pivoted Cholesky: rows that those before them tell little of.
+    Pivoted,
+}
+
+impl Select {
+    const ALL: [Select; 2] = [Select::Uniform, Select::Pivoted];
+}
+
+impl fmt::Display for Select {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Select::Uniform => "uniform",
+            Select::Pivoted => "pivoted",
+        })
+    }
+}
+
+impl FromStr for Select {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        let found = Self::ALL.into_iter().find(|way| way.to_string() == name);
+        found.ok_or_else(|| Error::parameter("select", name, "must be uniform or pivoted"))
+    }
+}
+
+/// Refuses a kernel that is not positive: the penalty λ aᵀΩa would have no least value.
+pub fn expect_positive(kernel: &Kernel) -> Result<()> {
+    match kernel.is_positive() {
+        true => Ok(()),
+        false => Err(Error::parameter(
+            "kernel",
+            "sigmoid",
+            "is not positive definite, and the method centers needs a kernel that is",
+        )),
+    }
+}
 
 /// State of the iteration.
 pub struct Centers<T: Scalar> {
@@ -112,16 +164,9 @@ impl<T: Scalar> Centers<T> {
     /// preconditioner: `f64` converges in fewer steps where λ is small.
     ///
     /// # Errors
-    /// [`Error::Parameter`] for a kernel that is not positive: the penalty λ aᵀΩa would
-    /// have no least value.
+    /// As [`expect_positive`].
     pub fn new(problem: Problem<T>, tolerance: f64, precision: Precision) -> Result<Self> {
-        if !problem.kernel.is_positive() {
-            return Err(Error::parameter(
-                "kernel",
-                "sigmoid",
-                "is not positive definite, and the method centers needs a kernel that is",
-            ));
-        }
+        expect_positive(&problem.kernel)?;
         Ok(Self {
             weights: Bordered::zeros(problem.centers.len(), problem.outputs),
             problem,

@@ -9,6 +9,11 @@ use crate::system::kernel_matrix;
 /// ε, in units of the rounding error of Ω's values times √P times the mean of its diagonal.
 const ROUNDING: f64 = 4.0;
 
+/// ε of so many centres, as a share of the mean of Ω's diagonal.
+pub(super) fn rounding<T: Scalar>(centers: usize) -> f64 {
+    ROUNDING * T::EPSILON * (centers as f64).sqrt()
+}
+
 /// What a model of centres is fitted to.
 pub struct Problem<T: Scalar> {
     /// All rows, preprocessed.
@@ -80,7 +85,7 @@ impl<T: Scalar> Problem<T> {
         let omega = kernel_matrix(&self.kernel, &centers, &centers);
         let p = omega.rows();
         let mean = (0..p).map(|i| omega.get(i, i).to_f64()).sum::<f64>() / p as f64;
-        (omega, ROUNDING * T::EPSILON * (p as f64).sqrt() * mean)
+        (omega, rounding::<T>(p) * mean)
     }
 
     pub(super) fn kernel_flops_of_centers(&self) -> f64 {
