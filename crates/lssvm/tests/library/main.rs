@@ -3,6 +3,7 @@
 //! One test program for all, since building it takes longer than most of them run.
 
 mod coverage;
+mod leave_one_out;
 mod long_runs;
 mod mnist;
 mod sparse;
