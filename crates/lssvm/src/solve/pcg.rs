@@ -24,6 +24,7 @@ use super::state::unfit;
 use super::{Phase, Residual, Solver, State, Step, Work};
 use crate::Result;
 use crate::linalg::{Matrix, Scalar};
+use crate::ranks::Ranks;
 use crate::system::{Bordered, Certificate, Format, System, TILE, product_bytes};
 
 /// Iterations after which R is computed anew.
@@ -69,7 +70,7 @@ impl<T: Scalar> Pcg<T> {
     /// `rank` of the preconditioner (none: chosen from the size), the seed of its rows,
     /// and the relative residual that is aimed at.
     pub fn new(system: &System<T>, rank: Option<usize>, seed: u64, tolerance: f64) -> Self {
-        let features = system.samples().points().width();
+        let features = system.width();
         let rank = rank.unwrap_or_else(|| rank_for(system.n(), features));
         let reached = Reached::nowhere(system);
         let right = reached.right_hand_sides(system);
@@ -91,10 +92,11 @@ impl<T: Scalar> Pcg<T> {
         }
     }
 
-    /// Bytes that it needs beside the data and Ω.
-    pub fn bytes(n: usize, rank: usize, outputs: usize) -> u64 {
-        let columns = 10 * (outputs as u64 + 1) * n as u64 * size_of::<T>() as u64;
-        Preconditioner::<T>::bytes(n, rank) + columns + product_bytes(n, outputs + 1)
+    /// Bytes that it needs beside the data and Ω, for so many rows on this rank and on all.
+    pub fn bytes(rows: [usize; 2], rank: usize, outputs: usize) -> u64 {
+        let [own, _] = rows;
+        let columns = 10 * (outputs as u64 + 1) * own as u64 * size_of::<T>() as u64;
+        Preconditioner::<T>::bytes(own, rank) + columns + product_bytes::<T>(rows, outputs + 1)
     }
 
     fn tools(&self, work: &mut Work<'_, T>) -> Result<Tools<T>> {
@@ -102,7 +104,10 @@ impl<T: Scalar> Pcg<T> {
         Ok(Tools {
             preconditioner: Preconditioner::new(work, self.rank, self.seed)?,
             right: self.reached.right_hand_sides(work.system),
-            scale: dots(&whole, &whole).into_iter().map(f64::sqrt).collect(),
+            scale: all_dots(work.system.ranks(), &whole, &whole)
+                .into_iter()
+                .map(f64::sqrt)
+                .collect(),
         })
     }
 }
@@ -110,8 +115,8 @@ impl<T: Scalar> Pcg<T> {
 impl<T: Scalar> Iterate<T> {
     /// Columns whose residual is not yet small enough; all that are not zero if each
     /// of them is. `scale`: what residuals are small beside.
-    fn awake(&mut self, scale: &[f64]) -> Vec<usize> {
-        let norms = dots(&self.r, &self.r);
+    fn awake(&mut self, ranks: &Ranks, scale: &[f64]) -> Vec<usize> {
+        let norms = all_dots(ranks, &self.r, &self.r);
         let larger = |rest: f64| {
             let above = |&c: &usize| norms[c].sqrt() > rest * scale[c];
             (0..norms.len()).filter(above).collect::<Vec<_>>()
@@ -128,19 +133,20 @@ impl<T: Scalar> Iterate<T> {
     fn step(&mut self, work: &mut Work<'_, T>, tools: &Tools<T>) {
         let system = work.system;
         let preconditioner = &tools.preconditioner;
-        let awake = self.awake(&tools.scale);
+        let ranks = system.ranks();
+        let awake = self.awake(ranks, &tools.scale);
         if awake.is_empty() {
             return;
         }
         self.age += 1;
-        let (n, k) = (system.n() as f64, awake.len() as f64);
+        let (n, k) = (system.own_rows() as f64, awake.len() as f64);
         let r = columns(&self.r, &awake);
         let depth = (preconditioner.rank() + TILE.min(system.n())) as f64;
         let flops = 4.0 * n * depth * k;
-        let z = work
-            .phases
-            .time(Phase::Precondition, flops, || preconditioner.apply(&r));
-        let rz = dots(&r, &z);
+        let z = work.phases.time(Phase::Precondition, flops, || {
+            preconditioner.apply(ranks, &r)
+        });
+        let rz = all_dots(ranks, &r, &z);
         let mut d = columns(&self.d, &awake);
         for (c, &place) in awake.iter().enumerate() {
             let beta = match self.rz[place] {
@@ -151,7 +157,7 @@ impl<T: Scalar> Iterate<T> {
             self.rz[place] = rz[c];
         }
         let product = product(work, &d);
-        let curvature = dots(&d, &product);
+        let curvature = all_dots(ranks, &d, &product);
         for (c, &place) in awake.iter().enumerate() {
             // Zero only for a direction of rounding noise, which is no use.
             let alpha = match curvature[c] > 0.0 {
@@ -229,9 +235,9 @@ impl<T: Scalar> Solver<T> for Pcg<T> {
 
     fn save<'a>(&'a self, state: &mut State<'a>) {
         let iterate = &self.iterate;
-        state.put_matrix("v", &iterate.v);
-        state.put_matrix("r", &iterate.r);
-        state.put_matrix("d", &iterate.d);
+        state.put_rows("v", &iterate.v);
+        state.put_rows("r", &iterate.r);
+        state.put_rows("d", &iterate.d);
         state.put_numbers("rz", &iterate.rz);
         state.put_numbers("rest", &[iterate.rest]);
         state.put_counts("age", [iterate.age]);
@@ -241,9 +247,9 @@ impl<T: Scalar> Solver<T> for Pcg<T> {
     fn restore(&mut self, state: &mut State<'_>) -> Result<()> {
         let iterate = &mut self.iterate;
         let (n, k) = (iterate.v.rows(), iterate.v.cols());
-        iterate.v = state.take_matrix("v", (n, k))?;
-        iterate.r = state.take_matrix("r", (n, k))?;
-        iterate.d = state.take_matrix("d", (n, k))?;
+        iterate.v = state.take_rows("v", (n, k))?;
+        iterate.r = state.take_rows("r", (n, k))?;
+        iterate.d = state.take_rows("d", (n, k))?;
         iterate.rz = state.take_numbers("rz")?;
         [iterate.rest] = state.take_exactly("rest")?;
         iterate.age = state.take_count("age")?;
@@ -257,16 +263,23 @@ impl<T: Scalar> Solver<T> for Pcg<T> {
 /// S · V, timed.
 fn product<T: Scalar>(work: &mut Work<'_, T>, v: &Matrix<T>) -> Matrix<T> {
     let system = work.system;
-    let n = system.n() as f64;
+    let values = system.own_rows() as f64 * system.n() as f64;
     let kernel = match system.kept() {
         Some(_) => 0.0,
-        None => system.kernel_flops(0.5 * n * n),
+        None => system.kernel_flops(0.5 * values),
     };
-    let flops = kernel + 2.0 * n * n * v.cols() as f64;
+    let flops = kernel + 2.0 * values * v.cols() as f64;
     let product = work
         .phases
         .time(Phase::Product, flops, || system.shifted_product(v));
     product.cast()
+}
+
+/// ⟨a, b⟩ of each column, in `f64`, over the rows of all ranks.
+fn all_dots<T: Scalar>(ranks: &Ranks, a: &Matrix<T>, b: &Matrix<T>) -> Vec<f64> {
+    let mut sums = dots(a, b);
+    ranks.sum(&mut sums);
+    sums
 }
 
 /// ⟨a, b⟩ of each column, in `f64`.

@@ -8,13 +8,14 @@ use super::forecast::{Forecast, Rates};
 use super::memory_plan::{BASE_BYTES, MemoryPlan, bytes_of_columns};
 use super::prepare::{LaidOut, Prepared, Ready};
 use super::{Effective, StreamData};
-use crate::data::{Rows, Stream};
+use crate::data::{Picked, Rows, Stream};
 use crate::kernel::{Kernel, Samples};
 use crate::linalg::{Csr, Matrix, Precision, Scalar};
 use crate::preprocess::Preprocessed;
+use crate::ranks::Shares;
 use crate::solve::centers::{Centers, Problem, Source};
 use crate::solve::{Phases, Truth};
-use crate::system::{Cross, System, check_rows};
+use crate::system::{Cross, Keep, System, check_rows};
 use crate::{Error, Result, random};
 
 /// The most centres that are chosen without being asked for: their two squares of values
@@ -39,7 +40,9 @@ const TRIAL_ROWS: usize = 1024;
 
 /// What is known before P is.
 struct Sizes {
+    /// The most rows that a rank has, and all of them.
     n: usize,
+    all: usize,
     /// Raw, and after preprocessing.
     features: [usize; 2],
     outputs: usize,
@@ -67,18 +70,27 @@ pub(super) fn lay_out<T: Scalar>(prepared: Prepared<T>) -> Result<LaidOut<T>> {
         test,
     } = prepared.data;
     let image = prepared.input.image;
+    let ranks = &prepared.ranks;
     let (n, k) = (train.n_samples(), prepared.outputs.names().len());
+    let shares = Shares::even(n, 1, ranks);
     let (raw, raw_kept) = (train.n_features(), train.features.kept_values());
     let (pipeline, kernel) = match prepared.fixed {
         Some(Fixed { pipeline, kernel }) => (pipeline, Some(kernel)),
-        None => (config.preprocess.fit_rows(&train.features, image)?, None),
+        None => {
+            let own = own_rows(&shares, &train.features);
+            (config.preprocess.fit_rows_on(ranks, &own, image)?, None)
+        }
     };
-    let rows: Arc<dyn Rows<T>> = Arc::new(Preprocessed::new(train.features, pipeline.clone())?);
+    // Of all rows centres are picked; those of this rank are passed over.
+    let own = Preprocessed::new(own_rows(&shares, &train.features), pipeline.clone())?;
+    let all = Preprocessed::new(train.features, pipeline.clone())?;
+    let (rows, all): (Arc<dyn Rows<T>>, Arc<dyn Rows<T>>) = (Arc::new(own), Arc::new(all));
     let kernel = match kernel {
         Some(kernel) => kernel,
         None => {
             let spec = config.kernel_spec();
-            spec.resolve(&*rows, prepared.weights.as_deref())?
+            let weights = prepared.weights.as_ref().map(|all| &all[shares.own()]);
+            spec.resolve_on(ranks, &*rows, weights)?
         }
     };
     let count = |part: &Option<Stream<T>>| part.as_ref().map_or(0, |p| p.n_samples());
@@ -88,10 +100,11 @@ pub(super) fn lay_out<T: Scalar>(prepared: Prepared<T>) -> Result<LaidOut<T>> {
         None => features,
     };
     let sizes = Sizes {
-        n,
+        n: shares.largest(),
+        all: n,
         features: [
             width(raw_kept, raw),
-            width(rows.kept_values(), pipeline.n_features_out()),
+            width(all.kept_values(), pipeline.n_features_out()),
         ],
         outputs: k,
         others: [count(&validation), count(&test)],
@@ -100,35 +113,50 @@ pub(super) fn lay_out<T: Scalar>(prepared: Prepared<T>) -> Result<LaidOut<T>> {
     };
     let centers = match config.centers {
         Some(centers) => centers,
-        None => how_many(&sizes, &config, &kernel, &*rows)?,
+        None => {
+            let most = how_many(&sizes, &config, &kernel, &*rows);
+            // Clocks differ.
+            let mut most = [ranks.agree(most)? as f64];
+            ranks.give(&mut most);
+            most[0] as usize
+        }
     };
     config.centers = Some(centers);
     let layout = sizes.layout::<T>(centers, config.follow > 0)?;
     let chosen = random::sample(&mut random::rng(config.seed), n, centers);
-    let x = rows.picked_points(&chosen)?;
+    let x = ranks.agree(all.picked_points(&chosen))?;
     let targets: Matrix<T> = prepared.truth.select(&chosen).targets(k);
-    let system = System::new(x, targets, kernel, config.c)?;
+    let system = ranks.agree(System::new(x, targets, kernel, config.c))?;
     let weights = prepared.weights;
+    let center_weights = match &weights {
+        Some(weights) => chosen.iter().map(|&row| weights[row]).collect(),
+        None => vec![1.0; centers],
+    };
+    let held = |rows: Arc<dyn Rows<T>>| {
+        let x = rows.into_points()?;
+        check_rows(&x)?;
+        Ok(Source::Held(Samples::new(x, &kernel)))
+    };
     let problem = Problem {
         source: match layout.held {
             // Those that are read are looked at by their sums.
             true => {
-                let x = rows.into_points()?;
-                check_rows(&x)?;
-                Source::Held(Samples::new(x, &kernel))
+                drop(all);
+                ranks.agree(held(rows))?
             }
             false => Source::Read(rows),
         },
-        truth: prepared.truth,
+        truth: match ranks.is_alone() {
+            true => prepared.truth,
+            false => prepared.truth.select(&shares.own().collect::<Vec<_>>()),
+        },
         outputs: k,
         centers: system.samples().clone(),
-        center_weights: match &weights {
-            Some(weights) => chosen.iter().map(|&row| weights[row]).collect(),
-            None => vec![1.0; centers],
-        },
-        weights,
+        center_weights,
+        weights: weights.map(|all| all[shares.own()].to_vec()),
         kernel,
         lambda: 1.0 / config.c,
+        ranks: ranks.clone(),
     };
     let memory = MemoryPlan {
         bytes: layout.bytes,
@@ -138,7 +166,7 @@ pub(super) fn lay_out<T: Scalar>(prepared: Prepared<T>) -> Result<LaidOut<T>> {
         rank: None,
     };
     let shape = [n, pipeline.n_features_out(), k];
-    let forecast = Forecast::new(&config, shape, &memory, &kernel, system.samples());
+    let forecast = Forecast::new(&config, shape, &memory, &kernel, system.samples()).on(ranks);
     let solver = Centers::new(problem, config.tolerance, layout.precision)?;
     let transformed = |part: Option<Stream<T>>, truth: Option<Truth>| {
         let part = part.map(|part| pipeline.transform_points(part.features.into_points()?));
@@ -146,8 +174,8 @@ pub(super) fn lay_out<T: Scalar>(prepared: Prepared<T>) -> Result<LaidOut<T>> {
     };
     Ok(LaidOut {
         forecast,
-        validation: transformed(validation, prepared.validation_truth)?,
-        test: transformed(test, prepared.test_truth)?,
+        validation: ranks.agree(transformed(validation, prepared.validation_truth))?,
+        test: ranks.agree(transformed(test, prepared.test_truth))?,
         ready: Ready {
             validation: None,
             test: None,
@@ -163,9 +191,20 @@ pub(super) fn lay_out<T: Scalar>(prepared: Prepared<T>) -> Result<LaidOut<T>> {
             outputs: prepared.outputs,
             input: prepared.input,
             memory,
+            ranks: prepared.ranks,
+            keep: Keep::Share,
+            whole: None,
             start: prepared.start,
         },
     })
+}
+
+/// The rows of this rank.
+fn own_rows<T: Scalar>(shares: &Shares, all: &Arc<dyn Rows<T>>) -> Arc<dyn Rows<T>> {
+    match shares.is_alone() {
+        true => Arc::clone(all),
+        false => Arc::new(Picked::new(Arc::clone(all), shares.own().collect())),
+    }
 }
 
 impl Sizes {
@@ -232,7 +271,7 @@ impl Sizes {
     /// The most centres that fit in memory.
     fn most_centers<T: Scalar>(&self) -> usize {
         let fits = |&p: &usize| self.bytes::<T>(p, false, Precision::F32) <= self.budget;
-        let (mut low, mut high) = (0, self.n.min(10 * MOST_CENTERS) + 1);
+        let (mut low, mut high) = (0, self.all.min(10 * MOST_CENTERS) + 1);
         while high - low > 1 {
             let middle = (low + high) / 2;
             match fits(&middle) {
@@ -269,10 +308,10 @@ fn how_many<T: Scalar>(
             TIME_SHARE * seconds / (PASSES * a_center)
         }
         None => {
-            let a_center = 2.0 * n * (sizes.features[1] + 2 * sizes.outputs) as f64;
+            let a_center = 2.0 * sizes.all as f64 * (sizes.features[1] + 2 * sizes.outputs) as f64;
             OPERATIONS / (PASSES * a_center)
         }
     };
     let most = by_memory.min(by_time as usize).min(MOST_CENTERS);
-    Ok(most.max(LEAST_CENTERS).min(sizes.n))
+    Ok(most.max(LEAST_CENTERS).min(sizes.all))
 }

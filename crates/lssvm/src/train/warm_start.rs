@@ -15,8 +15,9 @@ use super::Config;
 use super::checkpoint::Fixed;
 use crate::linalg::{Points, Scalar};
 use crate::model::{Model, Outputs};
+use crate::ranks::Shares;
 use crate::solve::Method;
-use crate::system::Bordered;
+use crate::system::{Bordered, System};
 use crate::{Error, Result};
 
 /// The rows of a run that began at the weights of a model.
@@ -101,14 +102,16 @@ fn keep<V: PartialEq + Display>(
     Err(Error::parameter(name, value, requirement))
 }
 
-/// The weights that these rows begin with. `order`: where each is in the data, whose
-/// order the rows of a model have.
+/// The weights that the rows of a system begin with. `order`: where each is in the data,
+/// whose order the rows of a model have.
 pub(super) fn weights<T: Scalar>(
     model: &Model<T>,
     outputs: &Outputs,
-    rows: &Points<T>,
+    system: &System<T>,
     order: Option<&[usize]>,
 ) -> Result<(Bordered<T>, WarmStart)> {
+    let rows = system.samples().points();
+    let prints = prints(system.shares(), rows);
     let columns = columns(model.outputs(), outputs)?;
     let support = model.support().points();
     let support = match support.is_sparse() == rows.is_sparse() {
@@ -121,32 +124,46 @@ pub(super) fn weights<T: Scalar>(
         let same = places.entry(print(&support, place)).or_default();
         same.push_back(place);
     }
-    let mut turn: Vec<usize> = (0..rows.rows()).collect();
+    let mut turn: Vec<usize> = (0..prints.len()).collect();
     if let Some(order) = order {
         turn.sort_unstable_by_key(|&row| order[row]);
     }
-    let mut start = Bordered::zeros(rows.rows(), columns.len());
+    let mut start = system.zeros();
     let of = |all: &[T], column: Option<usize>| column.map_or(T::ZERO, |column| all[column]);
     for (k, &column) in columns.iter().enumerate() {
         start.bias[k] = of(model.bias(), column);
     }
     let mut known = 0;
     for row in turn {
-        let same = places.get_mut(&print(rows, row));
+        let same = places.get_mut(&prints[row]);
         let Some(place) = same.and_then(VecDeque::pop_front) else {
             continue;
         };
         known += 1;
+        let Some(row) = system.shares().place(row) else {
+            continue;
+        };
         for (k, &column) in columns.iter().enumerate() {
             start.rows.row_mut(row)[k] = of(model.weights().row(place), column);
         }
     }
     let told = WarmStart {
         known,
-        new: rows.rows() - known,
+        new: prints.len() - known,
         gone: support.rows() - known,
     };
     Ok((start, told))
+}
+
+/// All rows of all ranks in a few bytes each: which of those that repeat has which weights
+/// depends on all of them.
+fn prints<T: Scalar>(shares: &Shares, own: &Points<T>) -> Vec<u128> {
+    let own: Vec<u128> = (0..own.rows()).map(|row| print(own, row)).collect();
+    let pieces = shares.ranks().all_gather(bytemuck::cast_slice(&own));
+    let pieces = pieces
+        .iter()
+        .map(|piece| bytemuck::pod_collect_to_vec(piece));
+    pieces.collect::<Vec<Vec<u128>>>().concat()
 }
 
 /// A row in a few bytes.
