@@ -2,11 +2,13 @@
 
 use std::time::Instant;
 
+use indicatif::ProgressBar;
 use lssvm::data::{Rows, Stream, open};
 use lssvm::linalg::{Matrix, Scalar};
 use lssvm::memory::{self, Size};
 use lssvm::metrics::{Confusion, Coverage, IntervalScores, SetScores};
 use lssvm::model::{AnyModel, Model};
+use lssvm::ranks::Ranks;
 use lssvm::solve::Truth;
 use lssvm::train::{Evaluation, truth};
 use serde::Serialize;
@@ -18,6 +20,7 @@ use crate::coverage::percent;
 use crate::output::{self, fact, say};
 use crate::progress::spinner;
 use crate::settings::{pool, read_options_for};
+use crate::together::{agree, rounds};
 
 /// Tables with more classes than this are left to `--json`.
 const MOST_CLASSES_SHOWN: usize = 26;
@@ -131,13 +134,13 @@ fn say_held(kind: &str, output: &str, held: &Coverage, size: &str) {
     );
 }
 
-pub fn run(args: &EvaluateArgs) -> anyhow::Result<()> {
+pub fn run(ranks: &Ranks, args: &EvaluateArgs) -> anyhow::Result<()> {
     let mut clock = Clock::new();
-    let model = AnyModel::load(&args.model)?;
+    let model = ranks.agree(AnyModel::load(&args.model))?;
     clock.book("load", 0.0);
     match model {
-        AnyModel::F32(model) => evaluate(args, &model, clock),
-        AnyModel::F64(model) => evaluate(args, &model, clock),
+        AnyModel::F32(model) => evaluate(ranks, args, &model, clock),
+        AnyModel::F64(model) => evaluate(ranks, args, &model, clock),
     }
 }
 
@@ -172,25 +175,45 @@ impl Clock {
 }
 
 fn evaluate<T: Scalar>(
+    ranks: &Ranks,
     args: &EvaluateArgs,
     model: &Model<T>,
     mut clock: Clock,
 ) -> anyhow::Result<()> {
-    args.coverage.check(model)?;
-    output::expect_json(args.json.as_deref())?;
+    let json = args.json.as_deref().filter(|_| ranks.is_first());
+    let checked = args.coverage.check(model);
+    agree(ranks, checked.and_then(|()| output::expect_json(json)))?;
     let spinner = spinner(format!("evaluating on {}", args.data.display()));
     let budget = args.memory.unwrap_or_else(memory::default_budget);
-    let mut options = read_options_for(&args.read, model.input())?;
+    let mut options = agree(ranks, read_options_for(&args.read, model.input()))?;
     options.max_bytes = Some(budget.0);
-    let parts = open::<T>(&args.data, &options)?;
+    let parts = ranks.agree(open::<T>(&args.data, &options))?;
     let data: Stream<T> = parts.test.unwrap_or(parts.train);
-    let truth = truth(&data, model.outputs())?;
+    let truth = ranks.agree(truth(&data, model.outputs()))?;
     // Rows that are read when they are needed are read while they are predicted.
     clock.book("read", 0.0);
     let flops = flops(model, data.n_samples());
-    let scores = scores(args, model, &*data.features, budget)?;
-    let evaluation = Evaluation::new(&scores, &truth, model.outputs().names())?;
-    let held = Held::new(&args.coverage, model, &scores, &truth)?;
+    let scores = scores(ranks, args, model, &*data.features, budget)?;
+    let told = match ranks.is_first() {
+        true => {
+            let flops = ranks.size() as f64 * flops;
+            tell(args, model, (&scores, &truth), (clock, flops), &spinner)
+        }
+        false => Ok(()),
+    };
+    agree(ranks, told)
+}
+
+/// Says and writes what all scores are worth.
+fn tell<T: Scalar>(
+    args: &EvaluateArgs,
+    model: &Model<T>,
+    (scores, truth): (&Matrix<T>, &Truth),
+    (mut clock, flops): (Clock, f64),
+    spinner: &ProgressBar,
+) -> anyhow::Result<()> {
+    let evaluation = Evaluation::new(scores, truth, model.outputs().names())?;
+    let held = Held::new(&args.coverage, model, scores, truth)?;
     clock.book("predict", flops);
     spinner.finish_and_clear();
     output::evaluation("result", &evaluation);
@@ -217,8 +240,9 @@ fn evaluate<T: Scalar>(
     Ok(())
 }
 
-/// The scores of all rows, which alone are kept.
+/// The scores of all rows, which alone are kept, on the first rank.
 fn scores<T: Scalar>(
+    ranks: &Ranks,
     args: &EvaluateArgs,
     model: &Model<T>,
     rows: &dyn Rows<T>,
@@ -226,14 +250,19 @@ fn scores<T: Scalar>(
 ) -> anyhow::Result<Matrix<T>> {
     let (n, outputs) = (rows.len(), model.n_outputs());
     let kept = (n * outputs * size_of::<T>()) as u64;
-    let pool = pool(args.threads)?;
-    let batches = batches(model, rows, budget, kept)?;
-    let mut scores = Vec::with_capacity(n * outputs);
-    for batch in batches {
-        let part = pool.install(|| model.scores_of_rows(rows, batch))?;
-        scores.extend_from_slice(part.values());
+    let pool = agree(ranks, pool(args.threads))?;
+    let batches = batches(ranks, model, rows, budget, kept)?;
+    let mut scores: Vec<T> = Vec::with_capacity(n * outputs);
+    // One batch a rank, then the first keeps them in their order.
+    for round in rounds(ranks, batches.len()) {
+        let own = batches.get(round + ranks.rank()).cloned();
+        let part = own.map(|batch| pool.install(|| model.scores_of_rows(rows, batch)));
+        let part = ranks.agree(part.transpose())?;
+        let part = part.as_ref().map_or(&[][..], Matrix::values);
+        ranks.gather_values(part, |part| scores.extend(part));
     }
-    Ok(Matrix::from_vec(n, outputs, scores))
+    let rows = if ranks.is_first() { n } else { 0 };
+    Ok(Matrix::from_vec(rows, outputs, scores))
 }
 
 /// Operations of the kernel values and of their product with the weights.
