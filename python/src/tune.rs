@@ -117,6 +117,7 @@ pub fn chosen_method(
         validation: false,
         image: config.image_shape,
         kept: None,
+        ranks: 1,
     };
     let effective = config.resolve(shape).map_err(raise)?;
     Ok(effective.method.to_string())

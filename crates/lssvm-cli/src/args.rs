@@ -114,6 +114,37 @@ pub enum Command {
     },
 }
 
+/// The program whose ranks share the work.
+pub const SHARED_NAME: &str = "lssvm-mpi";
+
+const SHARED_EXAMPLES: &str = "\
+Examples:
+  mpirun -n 4 lssvm-mpi train clicks.safetensors --method mp --model clicks.lssvm
+  mpirun -n 4 lssvm-mpi predict clicks.lssvm new.safetensors --output predictions.csv
+  mpirun -n 4 lssvm-mpi evaluate clicks.lssvm new.safetensors";
+
+/// Kernel least-squares support vector machines on several machines: commands of lssvm whose
+/// work is shared by the ranks of an MPI job. Each reads its own rows of the data, which
+/// must be where every rank finds them.
+#[derive(Debug, Parser)]
+#[command(name = SHARED_NAME, version, after_help = SHARED_EXAMPLES, max_term_width = 100,
+    color = clap::ColorChoice::Never)]
+pub struct SharedArgs {
+    #[command(subcommand)]
+    pub command: SharedCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum SharedCommand {
+    /// Train a model on a file or a folder (methods: pcg, gauss-seidel, centers, mp, kaczmarz,
+    /// kaczmarz-mp, nystrom)
+    Train(Box<TrainArgs>),
+    /// Predict classes or values for the rows of a file
+    Predict(PredictArgs),
+    /// Compare predictions with the labels of a file
+    Evaluate(EvaluateArgs),
+}
+
 /// How files are read.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Reading files")]

@@ -7,6 +7,7 @@ use lssvm::data::Rows;
 use lssvm::linalg::Scalar;
 use lssvm::memory::Size;
 use lssvm::model::Model;
+use lssvm::ranks::Ranks;
 
 /// What the program takes besides model and rows: its code, and the kernel values that the
 /// threads work on.
@@ -16,11 +17,21 @@ const PROGRAM: u64 = 60_000_000;
 /// scores do not depend on the memory, unless there is too little for so many. `kept` is
 /// what other results take.
 pub fn batches<T: Scalar>(
+    ranks: &Ranks,
     model: &Model<T>,
     rows: &dyn Rows<T>,
     budget: Size,
     kept: u64,
-) -> lssvm::Result<impl Iterator<Item = Range<usize>> + use<T>> {
+) -> lssvm::Result<Vec<Range<usize>>> {
+    let size = ranks.agree(batch_rows(model, budget, kept))?;
+    // Each rank may have another budget.
+    let (n, size) = (rows.len(), ranks.least(size as u64) as usize);
+    let starts = (0..n).step_by(size);
+    Ok(starts.map(|start| start..(start + size).min(n)).collect())
+}
+
+/// Rows of a batch.
+fn batch_rows<T: Scalar>(model: &Model<T>, budget: Size, kept: u64) -> lssvm::Result<usize> {
     // A row as it is read, as it is prepared, between two steps of that, and its scores,
     // as numbers and as text.
     let widths = 2 * model.n_features() + 2 * model.pipeline().n_features_out();
@@ -35,9 +46,5 @@ pub fn batches<T: Scalar>(
             remedy: "allow more memory (--memory)".into(),
         });
     }
-    let n = rows.len();
-    let size = model.batch_rows().min(fitting as usize);
-    Ok((0..n)
-        .step_by(size)
-        .map(move |start| start..(start + size).min(n)))
+    Ok(model.batch_rows().min(fitting as usize))
 }

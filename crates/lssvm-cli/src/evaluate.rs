@@ -3,11 +3,13 @@
 use std::ops::Range;
 use std::time::Instant;
 
+use indicatif::ProgressBar;
 use lssvm::data::{Rows, Stream, open};
 use lssvm::linalg::{Matrix, Scalar};
 use lssvm::memory::{self, Size};
 use lssvm::metrics::{Confusion, Coverage, IntervalScores, SetCounts, SetScores};
 use lssvm::model::{AnyModel, Model, argmax};
+use lssvm::ranks::Ranks;
 use lssvm::solve::Truth;
 use lssvm::train::{Evaluation, truth};
 use serde::Serialize;
@@ -19,6 +21,7 @@ use crate::coverage::percent;
 use crate::output::{self, fact, say};
 use crate::progress::spinner;
 use crate::settings::{pool, read_options_for};
+use crate::together::{agree, rounds};
 
 /// Tables with more classes than this are left to `--json`.
 const MOST_CLASSES_SHOWN: usize = 26;
@@ -105,13 +108,13 @@ fn say_held(kind: &str, output: &str, held: &Coverage, size: &str) {
     );
 }
 
-pub fn run(args: &EvaluateArgs) -> anyhow::Result<()> {
+pub fn run(ranks: &Ranks, args: &EvaluateArgs) -> anyhow::Result<()> {
     let mut clock = Clock::new();
-    let model = AnyModel::load(&args.model)?;
+    let model = ranks.agree(AnyModel::load(&args.model))?;
     clock.book("load", 0.0);
     match model {
-        AnyModel::F32(model) => evaluate(args, &model, clock),
-        AnyModel::F64(model) => evaluate(args, &model, clock),
+        AnyModel::F32(model) => evaluate(ranks, args, &model, clock),
+        AnyModel::F64(model) => evaluate(ranks, args, &model, clock),
     }
 }
 
@@ -146,27 +149,53 @@ impl Clock {
 }
 
 fn evaluate<T: Scalar>(
+    ranks: &Ranks,
     args: &EvaluateArgs,
     model: &Model<T>,
     mut clock: Clock,
 ) -> anyhow::Result<()> {
-    args.coverage.check(model)?;
-    output::expect_json(args.json.as_deref())?;
+    let json = args.json.as_deref().filter(|_| ranks.is_first());
+    let checked = args.coverage.check(model);
+    agree(ranks, checked.and_then(|()| output::expect_json(json)))?;
     let spinner = spinner(format!("evaluating on {}", args.data.display()));
     let budget = args.memory.unwrap_or_else(memory::default_budget);
-    let mut options = read_options_for(&args.read, model.input())?;
+    let mut options = agree(ranks, read_options_for(&args.read, model.input()))?;
     options.max_bytes = Some(budget.0);
-    let parts = open::<T>(&args.data, &options)?;
+    let parts = ranks.agree(open::<T>(&args.data, &options))?;
     let data: Stream<T> = parts.test.unwrap_or(parts.train);
-    let truth = truth(&data, model.outputs())?;
+    let truth = ranks.agree(truth(&data, model.outputs()))?;
     // Rows that are read when they are needed are read while they are predicted.
     clock.book("read", 0.0);
     let flops = flops(model, data.n_samples());
-    let rows = &*data.features;
-    let (evaluation, held) = match &truth {
-        Truth::Classes(codes) => of_classes(args, model, rows, codes, budget)?,
-        Truth::Values(values) => of_values(args, model, rows, values, budget)?,
+    let scored = Scored {
+        ranks,
+        args,
+        model,
+        rows: &*data.features,
+        budget,
     };
+    let found = match &truth {
+        Truth::Classes(codes) => scored.classes(codes),
+        Truth::Values(values) => scored.values(values),
+    };
+    let told = match agree(ranks, found)? {
+        Some(found) => {
+            let flops = ranks.size() as f64 * flops;
+            tell(args, model, found, (clock, flops), &spinner)
+        }
+        None => Ok(()),
+    };
+    agree(ranks, told)
+}
+
+/// Says and writes what all scores are worth.
+fn tell<T: Scalar>(
+    args: &EvaluateArgs,
+    model: &Model<T>,
+    (evaluation, held): (Evaluation, Held<'_>),
+    (mut clock, flops): (Clock, f64),
+    spinner: &ProgressBar,
+) -> anyhow::Result<()> {
     clock.book("predict", flops);
     spinner.finish_and_clear();
     output::evaluation("result", &evaluation);
@@ -193,79 +222,100 @@ fn evaluate<T: Scalar>(
     Ok(())
 }
 
-/// Calls `f` with the scores of all rows, batch by batch; `kept` is what it keeps of each
-/// row, in bytes.
-fn for_each_scores<T: Scalar>(
-    args: &EvaluateArgs,
-    model: &Model<T>,
-    rows: &dyn Rows<T>,
-    (budget, kept): (Size, usize),
-    mut f: impl FnMut(Range<usize>, Matrix<T>) -> lssvm::Result<()>,
-) -> anyhow::Result<()> {
-    let pool = pool(args.threads)?;
-    for batch in batches(model, rows, budget, (rows.len() * kept) as u64)? {
-        let scores = pool.install(|| model.scores_of_rows(rows, batch.clone()))?;
-        f(batch, scores)?;
-    }
-    Ok(())
+/// Rows that ranks score together; what they are worth is for the first to tell.
+struct Scored<'a, T: Scalar> {
+    ranks: &'a Ranks,
+    args: &'a EvaluateArgs,
+    model: &'a Model<T>,
+    rows: &'a dyn Rows<T>,
+    budget: Size,
 }
 
-/// Of classes nothing is kept but which were predicted: scores may be far more than labels.
-fn of_classes<'a, T: Scalar>(
-    args: &EvaluateArgs,
-    model: &'a Model<T>,
-    rows: &dyn Rows<T>,
-    codes: &[u32],
-    budget: Size,
-) -> anyhow::Result<(Evaluation, Held<'a>)> {
-    let mut predicted = Vec::with_capacity(codes.len());
-    let mut counts = SetCounts::default();
-    let kept = size_of::<u32>();
-    for_each_scores(args, model, rows, (budget, kept), |batch, scores| {
-        predicted.extend(argmax(&scores));
-        match args.coverage.sets {
-            Some(coverage) => counts.add(&model.sets_of(&scores, coverage)?, &codes[batch]),
-            None => Ok(()),
+/// On the first rank.
+type Found<'a> = Option<(Evaluation, Held<'a>)>;
+
+impl<'a, T: Scalar> Scored<'a, T> {
+    /// Calls `f` with the scores of all rows, batch by batch, on the first rank; `kept` is
+    /// what it keeps of each row, in bytes.
+    fn for_each(
+        &self,
+        kept: usize,
+        mut f: impl FnMut(Range<usize>, Matrix<T>) -> lssvm::Result<()>,
+    ) -> anyhow::Result<()> {
+        let (ranks, model, rows) = (self.ranks, self.model, self.rows);
+        let pool = agree(ranks, pool(self.args.threads))?;
+        let kept = (rows.len() * kept) as u64;
+        let batches = batches(ranks, model, rows, self.budget, kept)?;
+        // One batch a rank, then the first has them in their order.
+        for round in rounds(ranks, batches.len()) {
+            let own = batches.get(round + ranks.rank()).cloned();
+            let part = own.map(|batch| pool.install(|| model.scores_of_rows(rows, batch)));
+            let part = ranks.agree(part.transpose())?;
+            let part = part.as_ref().map_or(&[][..], Matrix::values);
+            let (mut rest, mut used) = (batches[round..].iter(), Ok(()));
+            ranks.gather_values(part, |part| {
+                if let (Some(batch), Ok(())) = (rest.next(), &used) {
+                    let scores = Matrix::from_vec(batch.len(), model.n_outputs(), part);
+                    used = f(batch.clone(), scores);
+                }
+            });
+            ranks.agree(used)?;
         }
-    })?;
-    let sets = args.coverage.sets.map(|coverage| counts.scores(coverage));
-    let held = Held {
-        sets: sets.transpose()?,
-        ..Held::default()
-    };
-    let evaluation = Evaluation::of_classes(codes, &predicted, model.outputs().names())?;
-    Ok((evaluation, held))
-}
-
-/// Predicted values are as many as labels.
-fn of_values<'a, T: Scalar>(
-    args: &EvaluateArgs,
-    model: &'a Model<T>,
-    rows: &dyn Rows<T>,
-    values: &Matrix<f64>,
-    budget: Size,
-) -> anyhow::Result<(Evaluation, Held<'a>)> {
-    let (n, outputs) = (rows.len(), model.n_outputs());
-    let mut scores = Vec::with_capacity(n * outputs);
-    // As they are, and as the evaluation has them, with the truth.
-    let kept = outputs * (size_of::<T>() + 2 * size_of::<f64>());
-    for_each_scores(args, model, rows, (budget, kept), |_, part| {
-        scores.extend_from_slice(part.values());
         Ok(())
-    })?;
-    let scores = Matrix::from_vec(n, outputs, scores);
-    let names = model.outputs().names();
-    let mut held = Held::default();
-    if let Some(coverage) = args.coverage.interval {
-        let intervals = model.intervals_of(&scores, coverage)?;
-        let (lower, upper) = (&intervals.lower, &intervals.upper);
-        let found = IntervalScores::new(coverage, lower, upper, values)?;
-        let named = names.iter().zip(found);
-        let named = named.map(|(output, scores)| OutputIntervals { output, scores });
-        held.intervals = Some(named.collect());
     }
-    let truth = Truth::Values(values.clone());
-    Ok((Evaluation::new(&scores, &truth, names)?, held))
+
+    /// Of classes nothing is kept but which were predicted: scores may be far more than labels.
+    fn classes(&self, codes: &[u32]) -> anyhow::Result<Found<'a>> {
+        let model = self.model;
+        let coverage = self.args.coverage.sets;
+        let mut predicted = Vec::with_capacity(codes.len());
+        let mut counts = SetCounts::default();
+        self.for_each(size_of::<u32>(), |batch, scores| {
+            predicted.extend(argmax(&scores));
+            match coverage {
+                Some(coverage) => counts.add(&model.sets_of(&scores, coverage)?, &codes[batch]),
+                None => Ok(()),
+            }
+        })?;
+        if !self.ranks.is_first() {
+            return Ok(None);
+        }
+        let sets = coverage.map(|coverage| counts.scores(coverage));
+        let held = Held {
+            sets: sets.transpose()?,
+            ..Held::default()
+        };
+        let evaluation = Evaluation::of_classes(codes, &predicted, model.outputs().names())?;
+        Ok(Some((evaluation, held)))
+    }
+
+    /// Predicted values are as many as labels.
+    fn values(&self, values: &Matrix<f64>) -> anyhow::Result<Found<'a>> {
+        let (n, outputs) = (self.rows.len(), self.model.n_outputs());
+        let mut scores = Vec::with_capacity(n * outputs);
+        // As they are, and as the evaluation has them, with the truth.
+        let kept = outputs * (size_of::<T>() + 2 * size_of::<f64>());
+        self.for_each(kept, |_, part| {
+            scores.extend_from_slice(part.values());
+            Ok(())
+        })?;
+        if !self.ranks.is_first() {
+            return Ok(None);
+        }
+        let scores = Matrix::from_vec(n, outputs, scores);
+        let names = self.model.outputs().names();
+        let mut held = Held::default();
+        if let Some(coverage) = self.args.coverage.interval {
+            let intervals = self.model.intervals_of(&scores, coverage)?;
+            let (lower, upper) = (&intervals.lower, &intervals.upper);
+            let found = IntervalScores::new(coverage, lower, upper, values)?;
+            let named = names.iter().zip(found);
+            let named = named.map(|(output, scores)| OutputIntervals { output, scores });
+            held.intervals = Some(named.collect());
+        }
+        let truth = Truth::Values(values.clone());
+        Ok(Some((Evaluation::new(&scores, &truth, names)?, held)))
+    }
 }
 
 /// Operations of the kernel values and of their product with the weights.

@@ -3,17 +3,22 @@
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use console::style;
 use lssvm::Error;
 use lssvm::model::{check_writable, temporary_prefix};
+use lssvm::ranks::Ranks;
 use lssvm::train::Evaluation;
 use serde::Serialize;
 
 /// One clear line.
 #[expect(clippy::print_stderr, reason = "this is where the program speaks")]
 pub fn complain(error: &anyhow::Error) {
+    if is_silent() {
+        return;
+    }
     // The library's messages already hold what the system said.
     let message = match error.downcast_ref::<Error>() {
         Some(error) => error.to_string(),
@@ -21,6 +26,36 @@ pub fn complain(error: &anyhow::Error) {
     };
     let message = message.replace('\n', " ");
     eprintln!("{} {message}", style("error:").for_stderr().red().bold());
+}
+
+/// Whether another rank speaks.
+static SILENT: AtomicBool = AtomicBool::new(false);
+
+/// The program, as the user calls it.
+static PROGRAM: OnceLock<&str> = OnceLock::new();
+
+/// Of several ranks the first speaks, as this program.
+pub fn speak_for(ranks: &Ranks, program: &'static str) {
+    SILENT.store(!ranks.is_first(), Ordering::Relaxed);
+    // What starts ranks may show them a terminal where there is none.
+    console::set_colors_enabled(false);
+    console::set_colors_enabled_stderr(false);
+    let _ = PROGRAM.set(program);
+}
+
+/// Whether this is one of the ranks of a job, be it the only one.
+pub fn is_shared() -> bool {
+    PROGRAM.get().is_some()
+}
+
+/// Whether another rank speaks.
+fn is_silent() -> bool {
+    SILENT.load(Ordering::Relaxed)
+}
+
+/// The program, as the user calls it.
+pub fn program() -> &'static str {
+    PROGRAM.get().copied().unwrap_or("lssvm")
 }
 
 /// Whether standard output is for JSON alone.
@@ -87,12 +122,18 @@ pub fn say(line: impl std::fmt::Display) {
 }
 
 fn print(line: impl std::fmt::Display) {
+    if is_silent() {
+        return;
+    }
     // A closed pipe ends the program quietly, not with a panic.
     let _ = writeln!(io::stdout(), "{line}");
 }
 
 /// A remark beside the result.
 pub fn remark(line: impl std::fmt::Display) {
+    if is_silent() {
+        return;
+    }
     let _ = writeln!(io::stderr(), "{line}");
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use lssvm::linalg::{Precision, Scalar};
 use lssvm::model;
+use lssvm::ranks::Ranks;
 use lssvm::solve::{Flow, Iteration, Observer};
 use lssvm::train::{CPath, Config, PathPoint, Watcher, c_values, path};
 use lssvm_report::{Axis, Block, Page, Plot, Scale, Section, Series, Table};
@@ -71,7 +72,7 @@ pub fn run(args: &PathArgs) -> anyhow::Result<()> {
     }
     if settings.model.is_some() {
         settings.config = best;
-        return train::with(&settings);
+        return train::with(&Ranks::default(), &settings);
     }
     Ok(())
 }

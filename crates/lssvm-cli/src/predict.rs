@@ -1,11 +1,13 @@
 //! `lssvm predict`
 
 use std::io::{self, BufWriter, Write};
+use std::ops::Range;
 
 use anyhow::bail;
 use lssvm::data::open;
 use lssvm::linalg::{Matrix, Scalar};
 use lssvm::model::{AnyModel, Intervals, Model, Outputs, argmax, check_writable};
+use lssvm::ranks::Ranks;
 use lssvm::{Error, memory};
 
 use crate::args::PredictArgs;
@@ -13,55 +15,77 @@ use crate::batches::batches;
 use crate::output;
 use crate::progress::{catch_interrupts, leave_nothing_unfinished, spinner, was_interrupted};
 use crate::settings::{pool, read_options_for};
+use crate::together::{agree, rounds};
 
-pub fn run(args: &PredictArgs) -> anyhow::Result<()> {
-    match AnyModel::load(&args.model)? {
-        AnyModel::F32(model) => predict(args, &model),
-        AnyModel::F64(model) => predict(args, &model),
+pub fn run(ranks: &Ranks, args: &PredictArgs) -> anyhow::Result<()> {
+    match ranks.agree(AnyModel::load(&args.model))? {
+        AnyModel::F32(model) => predict(ranks, args, &model),
+        AnyModel::F64(model) => predict(ranks, args, &model),
     }
 }
 
-fn predict<T: Scalar>(args: &PredictArgs, model: &Model<T>) -> anyhow::Result<()> {
+/// Refuses what cannot be predicted or written.
+fn check<T: Scalar>(ranks: &Ranks, args: &PredictArgs, model: &Model<T>) -> anyhow::Result<()> {
     if args.probabilities && matches!(model.outputs(), Outputs::Values { .. }) {
         let requirement = "this model predicts values, which have no probabilities; use --scores";
         bail!(Error::parameter("probabilities", true, requirement));
     }
     args.coverage.check(model)?;
-    if let Some(path) = &args.output {
+    if let Some(path) = args.output.as_ref().filter(|_| ranks.is_first()) {
         check_writable(path)?;
         // To the terminal Ctrl-C simply ends it.
         catch_interrupts();
         leave_nothing_unfinished(path);
     }
+    Ok(())
+}
+
+fn predict<T: Scalar>(ranks: &Ranks, args: &PredictArgs, model: &Model<T>) -> anyhow::Result<()> {
+    agree(ranks, check(ranks, args, model))?;
     let spinner = spinner(format!("predicting {}", args.data.display()));
     let budget = args.memory.unwrap_or_else(memory::default_budget);
-    let mut options = read_options_for(&args.read, model.input())?;
+    let mut options = agree(ranks, read_options_for(&args.read, model.input()))?;
     options.max_bytes = Some(budget.0);
-    let parts = open::<T>(&args.data, &options)?;
+    let parts = ranks.agree(open::<T>(&args.data, &options))?;
     let features = parts.test.unwrap_or(parts.train).features;
-    let batches = batches(model, &*features, budget, 0)?;
-    let pool = pool(args.threads)?;
+    let batches = batches(ranks, model, &*features, budget, 0)?;
+    let pool = agree(ranks, pool(args.threads))?;
+    let predicted = |rows: &Range<usize>| -> anyhow::Result<Vec<u8>> {
+        if was_interrupted() {
+            bail!("interrupted; nothing was written");
+        }
+        let first = rows.start == 0;
+        let scores = pool.install(|| model.scores_of_rows(&*features, rows.clone()))?;
+        let mut text = Vec::new();
+        Predictions::new(&scores, model, args)?.write(&mut text, args.json, first)?;
+        Ok(text)
+    };
+    // One batch a rank, then the first writes them in their order.
     let write = |out: &mut dyn Write| -> anyhow::Result<()> {
-        for rows in batches {
-            if was_interrupted() {
-                bail!("interrupted; nothing was written");
-            }
-            let first = rows.start == 0;
-            let scores = pool.install(|| model.scores_of_rows(&*features, rows))?;
+        for round in rounds(ranks, batches.len()) {
+            let own = batches.get(round + ranks.rank());
+            let text = agree(ranks, own.map(predicted).transpose())?;
             if args.output.is_none() {
                 spinner.finish_and_clear();
             }
-            Predictions::new(&scores, model, args)?.write(out, args.json, first)?;
+            let mut written = Ok(());
+            ranks.gather(&text.unwrap_or_default(), |_, text| {
+                if written.is_ok() {
+                    written = out.write_all(text);
+                }
+            });
+            agree(ranks, written.map_err(Into::into))?;
         }
         Ok(())
     };
-    match &args.output {
+    match args.output.as_ref().filter(|_| ranks.is_first()) {
         Some(path) => output::whole_or(path, write)?,
-        None => {
+        None if ranks.is_first() => {
             let mut out = BufWriter::new(io::stdout().lock());
             write(&mut out)?;
             out.flush()?;
         }
+        None => write(&mut io::sink())?,
     }
     spinner.finish_and_clear();
     Ok(())

@@ -13,7 +13,7 @@ use lssvm::train::{Forecast, Watcher};
 use signal_hook::consts::SIGTERM;
 use signal_hook::flag;
 
-use crate::output::remark;
+use crate::output::{is_shared, remark};
 
 /// What a shell reports for a program that Ctrl-C or SIGTERM ended.
 const INTERRUPTED: i32 = 130;
@@ -63,12 +63,20 @@ fn clean_up() {
     }
 }
 
+/// What Ctrl-C does.
+pub fn ask_to_stop() {
+    ASKED_TO_STOP.store(true, Ordering::SeqCst);
+}
+
 pub fn was_interrupted() -> bool {
     ASKED_TO_STOP.load(Ordering::SeqCst)
 }
 
 /// A line that turns while something runs; nothing when piped.
 pub fn spinner(message: String) -> ProgressBar {
+    if is_shared() {
+        return ProgressBar::hidden();
+    }
     let bar = ProgressBar::new_spinner().with_message(message);
     bar.enable_steady_tick(Duration::from_millis(120));
     bar
@@ -124,6 +132,8 @@ pub struct Progress {
     unkept: bool,
     /// The iteration that the run goes on after.
     after: Option<usize>,
+    /// When a line was last written, where there is no bar.
+    told: Option<Instant>,
 }
 
 /// What to say if the last checkpoint could not be written.
@@ -135,6 +145,9 @@ pub fn warning(told: &Checkpointed) -> Option<String> {
          after iteration {iteration}"
     ))
 }
+
+/// The time from one line to the next, where there is no bar.
+const LINE_EVERY: Duration = Duration::from_secs(10);
 
 /// Parts of a bar.
 const PARTS: f64 = 1000.0;
@@ -157,6 +170,7 @@ impl Progress {
             rate: Rate::default(),
             unkept: false,
             after: None,
+            told: None,
         }
     }
 
@@ -186,6 +200,20 @@ impl Progress {
         match way.is_finite() && self.tolerance < 1.0 {
             true => made.max(way).min(1.0),
             false => made,
+        }
+    }
+
+    /// A line now and then: the first of several ranks cannot know whether what it writes
+    /// goes to a terminal.
+    fn tell(&mut self, iteration: &Iteration, message: &str) {
+        let due = |told: Instant| told.elapsed() >= LINE_EVERY;
+        if is_shared() && self.told.is_none_or(due) {
+            let (iteration, steps) = (iteration.iteration, self.steps);
+            remark(format!(
+                "rank 0: iteration {iteration}/{steps}  {}",
+                message.trim_end()
+            ));
+            self.told = Some(Instant::now());
         }
     }
 
@@ -222,6 +250,7 @@ impl Observer for Progress {
         };
         let message = format!("{test}{validation}{residual}  {rate}  ");
         self.show(left.max(0.0), &message);
+        self.tell(iteration, &message);
         flow()
     }
 
@@ -284,6 +313,9 @@ impl Watcher for Progress {
         self.steps = config.iterations;
         self.tolerance = config.tolerance;
         (self.expected, self.start) = (forecast.seconds, Instant::now());
+        if is_shared() {
+            return;
+        }
         let style = ProgressStyle::with_template("{bar:24} {prefix}  {elapsed}  {msg}");
         let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
         self.bar = ProgressBar::new(PARTS as u64).with_style(style);

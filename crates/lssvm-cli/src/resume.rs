@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use lssvm::Error;
 use lssvm::memory;
+use lssvm::ranks::Ranks;
 use lssvm::train::{Checkpoint, Checkpoints};
 use serde::{Deserialize, Serialize};
 
 use crate::args::{ReadArgs, TrainArgs};
 use crate::settings::{Reading, TrainSettings, read_options};
+use crate::together::agree;
 
 /// The time from one checkpoint to the next, if none was given.
 const EVERY: Duration = Duration::from_secs(60);
@@ -87,8 +89,21 @@ pub fn checkpoints(settings: &TrainSettings) -> anyhow::Result<Option<Checkpoint
 
 /// The run in a folder, and its settings. What is given once more may say where data are
 /// and where results go; all else must be as it was.
-pub fn open(folder: &Path, args: &TrainArgs) -> anyhow::Result<(Checkpoint, TrainSettings)> {
-    let mut found = Checkpoint::open(folder)?;
+pub fn open(
+    ranks: &Ranks,
+    folder: &Path,
+    args: &TrainArgs,
+) -> anyhow::Result<(Checkpoint, TrainSettings)> {
+    let found = Checkpoint::open_on(ranks, folder)?;
+    agree(ranks, settings(found, folder, args))
+}
+
+/// The settings of the run.
+fn settings(
+    mut found: Checkpoint,
+    folder: &Path,
+    args: &TrainArgs,
+) -> anyhow::Result<(Checkpoint, TrainSettings)> {
     let foreign = || {
         Error::parameter(
             "resume",

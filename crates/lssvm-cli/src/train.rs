@@ -5,9 +5,12 @@ use lssvm::data::{ImageShape, Labelled, StreamParts, open};
 use lssvm::error::Bytes;
 use lssvm::linalg::{Precision, Scalar};
 use lssvm::model::{self, AnyModel, Input, Model};
+use lssvm::ranks::Ranks;
 use lssvm::solve::Stopped;
 use lssvm::system::Format;
-use lssvm::train::{Checkpoint, Config, Report, StreamData, Trainer, WarmStart, forecast};
+use lssvm::train::{
+    Checkpoint, Config, Fitted, Report, StreamData, Trainer, WarmStart, forecast, forecast_on,
+};
 use lssvm_report::{Machine, Pictures, Run, training_page};
 
 use crate::args::TrainArgs;
@@ -15,29 +18,30 @@ use crate::output::{self, fact, remark};
 use crate::progress::{self, Progress};
 use crate::resume;
 use crate::settings::{TrainSettings, options_for, to_toml};
+use crate::together::agree;
 
-pub fn run(args: &TrainArgs) -> anyhow::Result<()> {
+pub fn run(ranks: &Ranks, args: &TrainArgs) -> anyhow::Result<()> {
     let Some(folder) = &args.resume else {
-        return with(&TrainSettings::new(args)?);
+        return with(ranks, &agree(ranks, TrainSettings::new(args))?);
     };
-    let (found, settings) = resume::open(folder, args)?;
+    let (found, settings) = resume::open(ranks, folder, args)?;
     match settings.precision() {
-        Precision::F32 => train::<f32>(&settings, Begin::Again(found)),
-        Precision::F64 => train::<f64>(&settings, Begin::Again(found)),
+        Precision::F32 => train::<f32>(ranks, &settings, Begin::Again(found)),
+        Precision::F64 => train::<f64>(ranks, &settings, Begin::Again(found)),
     }
 }
 
 /// Trains with settings that were made elsewhere.
-pub fn with(settings: &TrainSettings) -> anyhow::Result<()> {
+pub fn with(ranks: &Ranks, settings: &TrainSettings) -> anyhow::Result<()> {
     if let Some(path) = &settings.warm_start {
-        return match AnyModel::load(path)? {
-            AnyModel::F32(model) => train(settings, Begin::At(model)),
-            AnyModel::F64(model) => train(settings, Begin::At(model)),
+        return match ranks.agree(AnyModel::load(path))? {
+            AnyModel::F32(model) => train(ranks, settings, Begin::At(model)),
+            AnyModel::F64(model) => train(ranks, settings, Begin::At(model)),
         };
     }
     match settings.precision() {
-        Precision::F32 => train::<f32>(settings, Begin::New),
-        Precision::F64 => train::<f64>(settings, Begin::New),
+        Precision::F32 => train::<f32>(ranks, settings, Begin::New),
+        Precision::F64 => train::<f64>(ranks, settings, Begin::New),
     }
 }
 
@@ -96,8 +100,8 @@ pub fn plan(args: &TrainArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn train<T: Scalar>(settings: &TrainSettings, begin: Begin<T>) -> anyhow::Result<()> {
-    // Before hours of training, not after.
+/// Refuses places where results cannot be written.
+fn expect_places(settings: &TrainSettings) -> anyhow::Result<()> {
     let numbers = settings
         .report
         .as_ref()
@@ -121,58 +125,97 @@ fn train<T: Scalar>(settings: &TrainSettings, begin: Begin<T>) -> anyhow::Result
             model::check_writable(path)?;
         }
     }
-    let data = load::<T>(settings)?;
+    Ok(())
+}
+
+fn train<T: Scalar>(
+    ranks: &Ranks,
+    settings: &TrainSettings,
+    begin: Begin<T>,
+) -> anyhow::Result<()> {
+    // Before hours of training, not after; and by the rank that will write.
+    let places = match ranks.is_first() {
+        true => expect_places(settings),
+        false => Ok(()),
+    };
+    agree(ranks, places)?;
+    let data = agree(ranks, load::<T>(settings))?;
     if settings.print_config {
-        let effective = forecast(data, &settings.config)?.config;
+        let effective = forecast_on(ranks, data, &settings.config)?.config;
         output::say(to_toml(&settings.reading, &effective)?.trim_end());
         return Ok(());
     }
     progress::catch_interrupts();
     let classes = is_classification(&data.train, &settings.config);
     let pictures = match (&data.test, &settings.report) {
-        (Some(test), Some(_)) => Pictures::new(&test.clone().load()?),
-        _ => None,
+        (Some(test), Some(_)) if ranks.is_first() => {
+            let test = test.clone().load();
+            test.map(|test| Pictures::new(&test)).map_err(Into::into)
+        }
+        _ => Ok(None),
     };
+    let pictures = agree(ranks, pictures)?;
     let mut watcher = Progress::new(classes, settings.model.is_some());
-    let result = fit(data, settings, begin, &mut watcher);
+    let result = fit(ranks, data, settings, begin, &mut watcher);
     watcher.finish();
     let (model, report) = result?;
-    summarise(&report);
+    let peaks = ranks.each(report.peak_memory_bytes.unwrap_or(0) as f64);
+    let written = match model {
+        Some(model) => {
+            summarise(&report, &peaks);
+            write(settings, model, &report, pictures.as_ref())
+        }
+        // The first rank speaks and writes.
+        None => Ok(()),
+    };
+    agree(ranks, written)
+}
+
+/// Writes all results of a run.
+fn write<T: Scalar>(
+    settings: &TrainSettings,
+    model: Fitted<T>,
+    report: &Report,
+    pictures: Option<&Pictures>,
+) -> anyhow::Result<()> {
+    let names = model.outputs().names().to_vec();
     if let Some(path) = &settings.model {
+        let rows = model.n_support();
         model.save(path)?;
-        let (rows, size) = (model.n_support(), Bytes(output::size(path)?));
+        let size = Bytes(output::size(path)?);
         fact("model", format!("{} ({rows} rows, {size})", path.display()));
     }
     if let Some(path) = &settings.json {
-        output::json(path, &report)?;
+        output::json(path, report)?;
     }
     if let Some(path) = &settings.report {
         let page = training_page(&Run {
-            report: &report,
+            report,
             data: settings.data.display().to_string(),
-            names: model.outputs().names(),
-            pictures: pictures.as_ref(),
+            names: &names,
+            pictures,
             machine: Machine::detect(),
         });
         output::text(path, &page.to_html())?;
         output::json(&path.with_extension("json"), &page.to_json())?;
         fact("report", path.display());
     }
-    end_checkpoints(settings, &report);
+    end_checkpoints(settings, report);
     Ok(())
 }
 
 fn fit<T: Scalar>(
+    ranks: &Ranks,
     data: StreamData<T>,
     settings: &TrainSettings,
     begin: Begin<T>,
     watcher: &mut Progress,
-) -> anyhow::Result<(Model<T>, Report)> {
+) -> anyhow::Result<(Option<Fitted<T>>, Report)> {
     let model;
     let trainer = match begin {
         Begin::Again(found) => {
             watcher.goes_on_after(found.iterations());
-            return Ok(Trainer::resume(found).fit(data, watcher)?);
+            return Ok(Trainer::resume(found).fit_on(ranks, data, watcher)?);
         }
         Begin::At(before) => {
             model = before;
@@ -180,11 +223,11 @@ fn fit<T: Scalar>(
         }
         Begin::New => Trainer::new(&settings.config),
     };
-    let trainer = match resume::checkpoints(settings)? {
+    let trainer = match agree(ranks, resume::checkpoints(settings))? {
         Some(checkpoints) => trainer.checkpoints(checkpoints),
         None => trainer,
     };
-    Ok(trainer.fit(data, watcher)?)
+    Ok(trainer.fit_on(ranks, data, watcher)?)
 }
 
 /// The results are safe: a run that has ended needs its checkpoint no more.
@@ -199,7 +242,8 @@ fn end_checkpoints(settings: &TrainSettings, report: &Report) {
     }
     if report.stopped == Stopped::Interrupted {
         let folder = folder.display();
-        remark(format!("go on with: lssvm train --resume {folder}"));
+        let program = output::program();
+        remark(format!("go on with: {program} train --resume {folder}"));
     } else if let Err(error) = Checkpoint::remove(folder) {
         remark(format!("note: {error}"));
     }
@@ -266,7 +310,8 @@ pub fn is_classification<F>(train: &Labelled<F>, config: &Config) -> bool {
     matches!(targets, Some(Ok(lssvm::data::Targets::Classes { .. })))
 }
 
-fn summarise(report: &Report) {
+/// `peaks`: of the memory of each rank.
+fn summarise(report: &Report, peaks: &[f64]) {
     let (iterations, seconds) = (report.iterations, report.seconds);
     let plural = if iterations == 1 { "" } else { "s" };
     let best = match report.best_iteration {
@@ -322,6 +367,20 @@ fn summarise(report: &Report) {
         fact(
             "memory",
             format!("{} at its peak, {planned} planned", Bytes(peak)),
+        );
+    }
+    if let Some(communicated) = &report.communicated {
+        let peaks = peaks.iter().map(|&peak| Bytes(peak as u64).to_string());
+        let peaks = peaks.collect::<Vec<_>>().join(", ");
+        let a_step = communicated.in_steps.total() / report.iterations.max(1) as u64;
+        fact(
+            "ranks",
+            format!(
+                "{}, memory at its peak {peaks}; {} communicated, {} in an iteration",
+                communicated.ranks,
+                Bytes(communicated.in_all.total()),
+                Bytes(a_step)
+            ),
         );
     }
     if report.stopped == Stopped::Interrupted {

@@ -73,6 +73,17 @@ pub enum Error {
     /// The computation left the range of the number type.
     #[error("{0}")]
     Numeric(String),
+
+    /// Something failed on another rank of a run on several ([`crate::ranks`]).
+    #[error("rank {rank}: {problem}")]
+    Elsewhere {
+        /// The rank.
+        rank: usize,
+        /// What it says.
+        problem: String,
+        /// Whether that is about a parameter.
+        usage: bool,
+    },
 }
 
 impl Error {

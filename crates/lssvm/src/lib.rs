@@ -5,7 +5,7 @@
 //! before it:
 //!
 //! ```text
-//! linalg → data → preprocess → kernel → system → solve → model → metrics → train → tune
+//! linalg → ranks → data → preprocess → kernel → system → solve → model → metrics → train → tune
 //! ```
 //!
 //! The library never prints, never exits and keeps no global state.
@@ -21,6 +21,7 @@ pub mod metrics;
 pub mod model;
 pub mod preprocess;
 pub mod random;
+pub mod ranks;
 pub mod solve;
 pub mod system;
 pub mod train;

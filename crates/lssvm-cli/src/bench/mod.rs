@@ -173,7 +173,7 @@ fn measure(args: &BenchArgs, table: &mut Table) -> anyhow::Result<()> {
         degree: 4,
     };
     let system = System::new(x, y, kernel, 1e4)?;
-    let mut strip = Strip::new(n);
+    let mut strip = Strip::new(system.shares());
     let indices: Vec<usize> = (0..j).collect();
     strip.fill(&system, &indices);
     let fill = best(args.repeat, || strip.fill(&system, &indices));

@@ -203,6 +203,7 @@ fn work(runs: &[Run], groups: &[Vec<usize>], parts: &Parts<f32>) -> anyhow::Resu
             validation: false,
             image: config.image_shape.or(train.image),
             kept: None,
+            ranks: 1,
         })?);
     }
     let sizes = Sizes {

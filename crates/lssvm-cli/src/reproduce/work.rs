@@ -190,6 +190,7 @@ mod tests {
             validation: false,
             image: None,
             kept: None,
+            ranks: 1,
         };
         config.resolve(shape).unwrap()
     }

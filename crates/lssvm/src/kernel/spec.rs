@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::Kernel;
 use crate::data::{Rows, for_each_points};
 use crate::linalg::{Points, Scalar};
+use crate::ranks::Ranks;
 use crate::{Error, Result};
 
 /// Which kernel function.
@@ -77,13 +78,23 @@ impl Gamma {
     /// The number, for these (preprocessed) training rows and their weights, if they
     /// have any: a row of weight 2 is worth two equal rows here too.
     pub fn resolve<T: Scalar>(self, x: &dyn Rows<T>, weights: Option<&[f64]>) -> Result<f64> {
+        self.resolve_on(&Ranks::default(), x, weights)
+    }
+
+    /// The same for rows of several ranks, of which these are one's.
+    pub fn resolve_on<T: Scalar>(
+        self,
+        ranks: &Ranks,
+        x: &dyn Rows<T>,
+        weights: Option<&[f64]>,
+    ) -> Result<f64> {
         Ok(match self {
             Gamma::Value(gamma) => gamma,
             Gamma::Auto => 1.0 / x.n_features().max(1) as f64,
             Gamma::Scale => {
                 let variance = match weights {
-                    Some(weights) => weighted_variance(x, weights)?,
-                    None => variance(x)?,
+                    Some(weights) => weighted_variance(ranks, x, weights)?,
+                    None => variance(ranks, x)?,
                 };
                 // scikit-learn's rule for data that are all the same.
                 if variance > 0.0 {
@@ -98,16 +109,17 @@ impl Gamma {
 
 /// Variance of all values together, in two passes so that a large offset does
 /// not swallow it.
-fn variance<T: Scalar>(x: &dyn Rows<T>) -> Result<f64> {
-    let n = (x.len() * x.n_features()).max(1) as f64;
+fn variance<T: Scalar>(ranks: &Ranks, x: &dyn Rows<T>) -> Result<f64> {
+    let n = ranks.sum_of((x.len() * x.n_features()) as f64).max(1.0);
     let mean_of = |f: &dyn Fn(f64) -> f64| {
         let mut sum = 0.0;
-        for_each_points(x, |_, batch| {
+        let summed = for_each_points(x, |_, batch| {
             batch.values().iter().for_each(|v| sum += f(v.to_f64()));
             sum += f(0.0) * zeros(batch) as f64;
             Ok(())
-        })?;
-        Ok::<f64, Error>(sum / n)
+        });
+        ranks.agree(summed)?;
+        Ok::<f64, Error>(ranks.sum_of(sum) / n)
     };
     let mean = mean_of(&|v| v)?;
     mean_of(&|v| (v - mean).powi(2))
@@ -119,11 +131,11 @@ fn zeros<T: Scalar>(rows: &Points<T>) -> usize {
 }
 
 /// The same, each row with its weight.
-fn weighted_variance<T: Scalar>(x: &dyn Rows<T>, weights: &[f64]) -> Result<f64> {
-    let total = weights.iter().sum::<f64>() * x.n_features().max(1) as f64;
+fn weighted_variance<T: Scalar>(ranks: &Ranks, x: &dyn Rows<T>, weights: &[f64]) -> Result<f64> {
+    let total = ranks.sum_of(weights.iter().sum()) * x.n_features().max(1) as f64;
     let mean_of = |f: &dyn Fn(f64) -> f64| {
         let mut sum = 0.0;
-        for_each_points(x, |start, batch| {
+        let summed = for_each_points(x, |start, batch| {
             for (i, weight) in weights[start..start + batch.rows()].iter().enumerate() {
                 let row = match batch {
                     Points::Dense(rows) => rows.row(i),
@@ -134,8 +146,9 @@ fn weighted_variance<T: Scalar>(x: &dyn Rows<T>, weights: &[f64]) -> Result<f64>
                 sum += weight * (row + f(0.0) * zeros as f64);
             }
             Ok(())
-        })?;
-        Ok::<f64, Error>(sum / total)
+        });
+        ranks.agree(summed)?;
+        Ok::<f64, Error>(ranks.sum_of(sum) / total)
     };
     let mean = mean_of(&|v| v)?;
     mean_of(&|v| (v - mean).powi(2))
@@ -218,6 +231,16 @@ impl KernelSpec {
     /// Checks the numbers and works out `gamma` from (preprocessed) training rows, and
     /// their weights if they have any.
     pub fn resolve<T: Scalar>(&self, x: &dyn Rows<T>, weights: Option<&[f64]>) -> Result<Kernel> {
+        self.resolve_on(&Ranks::default(), x, weights)
+    }
+
+    /// The same for rows of several ranks, of which these are one's.
+    pub fn resolve_on<T: Scalar>(
+        &self,
+        ranks: &Ranks,
+        x: &dyn Rows<T>,
+        weights: Option<&[f64]>,
+    ) -> Result<Kernel> {
         if !self.coef0.is_finite() {
             return Err(Error::parameter("coef0", self.coef0, "must be finite"));
         }
@@ -229,7 +252,7 @@ impl KernelSpec {
         if self.name == KernelName::Linear {
             return Ok(Kernel::Linear);
         }
-        let gamma = self.gamma.resolve(x, weights)?;
+        let gamma = self.gamma.resolve_on(ranks, x, weights)?;
         if !(gamma > 0.0 && gamma.is_finite()) {
             return Err(Error::parameter(
                 "gamma",

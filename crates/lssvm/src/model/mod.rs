@@ -19,6 +19,7 @@
 //! | `explain.rs` | what each training row adds to a score |
 //! | `format.rs` | the file format and its checksum |
 //! | `save.rs` | what a file holds |
+//! | `spread.rs` | the same of rows that are not in memory |
 //! | `load.rs` | mapping a file and refusing bad ones |
 //!
 //! ```
@@ -62,6 +63,7 @@ mod load;
 mod predict;
 mod save;
 mod scaling;
+mod spread;
 #[cfg(test)]
 mod tests;
 
@@ -71,6 +73,7 @@ pub use description::{Description, Input, Outputs};
 pub use explain::{Contribution, Explanation};
 pub use predict::{argmax, softmax};
 pub use scaling::Scaling;
+pub use spread::Spread;
 
 use std::path::Path;
 

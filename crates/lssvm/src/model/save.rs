@@ -42,10 +42,7 @@ fn parts<'a, T: Scalar>(model: &'a Model<T>, path: &Path) -> Result<(Vec<u8>, Ve
         model.support.points().into(),
         &model.weights,
     );
-    let unsuitable = |error: serde_json::Error| {
-        let problem = format!("the description of the model cannot be written as JSON: {error}");
-        Error::file(path, Place::Whole, problem)
-    };
+    let unsuitable = |error| unsuitable(path, error);
     let stored = Stored {
         format_version: match model.support.points() {
             Points::Dense(_) => DENSE_VERSION,
@@ -60,6 +57,18 @@ fn parts<'a, T: Scalar>(model: &'a Model<T>, path: &Path) -> Result<(Vec<u8>, Ve
     // before the numbers.
     let (checksum, _) = digest(&description, &tensors);
     let header = header(&description, &checksum, &tensors).map_err(unsuitable)?;
+    check_header(path, &header)?;
+    Ok((header, tensors))
+}
+
+/// What says that a description is no JSON.
+pub(super) fn unsuitable(path: &Path, error: serde_json::Error) -> Error {
+    let problem = format!("the description of the model cannot be written as JSON: {error}");
+    Error::file(path, Place::Whole, problem)
+}
+
+/// Refuses a header that readers would.
+pub(super) fn check_header(path: &Path, header: &[u8]) -> Result<()> {
     if header.len() - LENGTH_BYTES > LONGEST_HEADER {
         return Err(Error::file(
             path,
@@ -73,5 +82,5 @@ fn parts<'a, T: Scalar>(model: &'a Model<T>, path: &Path) -> Result<(Vec<u8>, Ve
             ),
         ));
     }
-    Ok((header, tensors))
+    Ok(())
 }

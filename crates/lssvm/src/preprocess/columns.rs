@@ -4,22 +4,25 @@ use rayon::prelude::*;
 
 use crate::data::{Rows, for_each_batch};
 use crate::linalg::{Csr, Matrix, Scalar};
+use crate::ranks::Ranks;
 use crate::{Error, Result};
 
 /// Rows whose sums are formed by one thread and then added in order, so that
 /// the result does not depend on the number of threads.
 const ROWS_PER_SUM: usize = 1024;
 
-/// For each column j the sum of `f(j, value)` over the rows, in `f64`.
+/// For each column j the sum of `f(j, value)` over the rows of all ranks, in `f64`.
 pub(super) fn sums<T: Scalar>(
+    ranks: &Ranks,
     x: &dyn Rows<T>,
     f: impl Fn(usize, f64) -> f64 + Sync,
 ) -> Result<Vec<f64>> {
-    fold(x, 0.0, |sum, j, v| sum + f(j, v), |a, b| a + b)
+    fold(ranks, x, 0.0, |sum, j, v| sum + f(j, v), |a, b| a + b)
 }
 
-/// For each column its values folded with `f`, the parts joined with `join`.
+/// For each column its values on all ranks folded with `f`, the parts joined with `join`.
 pub(super) fn fold<T: Scalar>(
+    ranks: &Ranks,
     x: &dyn Rows<T>,
     start: f64,
     f: impl Fn(f64, usize, f64) -> f64 + Sync,
@@ -29,15 +32,32 @@ pub(super) fn fold<T: Scalar>(
     if total.is_empty() {
         return Ok(total);
     }
-    for_each_batch(x, |batch| {
+    let folded = for_each_batch(x, |batch| {
         for part in parts(batch, start, &f) {
             for (t, p) in total.iter_mut().zip(part) {
                 *t = join(*t, p);
             }
         }
         Ok(())
-    })?;
-    Ok(total)
+    });
+    ranks.agree(folded)?;
+    Ok(joined(ranks, total, join))
+}
+
+/// What the ranks have found of each column, joined in their order.
+pub(super) fn joined(ranks: &Ranks, own: Vec<f64>, join: impl Fn(f64, f64) -> f64) -> Vec<f64> {
+    if ranks.is_alone() {
+        return own;
+    }
+    let pieces = ranks.all_gather(bytemuck::cast_slice(&own));
+    let pieces = pieces
+        .iter()
+        .map(|piece| bytemuck::pod_collect_to_vec(piece));
+    let join = |all: Vec<f64>, part: Vec<f64>| {
+        let pairs = all.into_iter().zip(part);
+        pairs.map(|(a, b)| join(a, b)).collect()
+    };
+    pieces.reduce(join).unwrap_or(own)
 }
 
 /// The folds of every so many rows.
@@ -70,14 +90,15 @@ pub(super) fn divide<T: Scalar>(x: &mut Csr<T>, by: &[f64]) {
     });
 }
 
-/// Refuses data without rows, of which nothing can be learnt.
-pub(super) fn need_rows<T: Scalar>(step: &str, x: &dyn Rows<T>) -> Result<()> {
-    if x.is_empty() {
+/// The rows of all ranks. Refuses data without rows, of which nothing can be learnt.
+pub(super) fn need_rows<T: Scalar>(step: &str, ranks: &Ranks, x: &dyn Rows<T>) -> Result<f64> {
+    let n = ranks.sum_of(x.len() as f64);
+    if n == 0.0 {
         return Err(Error::Data(format!(
             "{step} cannot be fitted on data without rows: give at least one row"
         )));
     }
-    Ok(())
+    Ok(n)
 }
 
 /// Refuses learnt numbers that are not finite: they could not be used or saved.

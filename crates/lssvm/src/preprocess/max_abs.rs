@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{columns, rows};
 use crate::data::{Rows, for_each_points};
 use crate::linalg::{Csr, Matrix, Points, Scalar};
+use crate::ranks::Ranks;
 use crate::{Error, Result};
 
 /// The greatest absolute value of each column of the training data.
@@ -17,17 +18,15 @@ pub(super) struct MaxAbs {
 }
 
 impl MaxAbs {
-    pub(super) fn fit<T: Scalar>(x: &dyn Rows<T>) -> Result<Self> {
-        columns::need_rows("max-abs", x)?;
+    pub(super) fn fit<T: Scalar>(ranks: &Ranks, x: &dyn Rows<T>) -> Result<Self> {
+        columns::need_rows("max-abs", ranks, x)?;
         let mut scale = vec![0.0; x.n_features()];
         // `f64::max` would pass over NaN, which must be noticed.
+        let greatest = |a: f64, b: f64| if b > a || b.is_nan() { b } else { a };
         let mut note = |j: usize, value: T| {
-            let value = value.to_f64().abs();
-            if value > scale[j] || value.is_nan() {
-                scale[j] = value;
-            }
+            scale[j] = greatest(scale[j], value.to_f64().abs());
         };
-        for_each_points(x, |_, batch| {
+        let looked = for_each_points(x, |_, batch| {
             match batch {
                 Points::Dense(batch) => {
                     let places = (0..batch.cols()).cycle();
@@ -39,7 +38,9 @@ impl MaxAbs {
                 }
             }
             Ok(())
-        })?;
+        });
+        ranks.agree(looked)?;
+        let mut scale = columns::joined(ranks, scale, greatest);
         columns::need_finite("max-abs", &scale)?;
         scale.iter_mut().for_each(|v| {
             if *v == 0.0 {

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{columns, rows};
 use crate::data::Rows;
 use crate::linalg::{Csr, Matrix, Scalar};
+use crate::ranks::Ranks;
 use crate::{Error, Result};
 
 /// Least value and range of the columns of the training data.
@@ -19,13 +20,14 @@ pub(super) struct MinMax {
 }
 
 impl MinMax {
-    pub(super) fn fit<T: Scalar>(x: &dyn Rows<T>) -> Result<Self> {
-        columns::need_rows("min-max", x)?;
+    pub(super) fn fit<T: Scalar>(ranks: &Ranks, x: &dyn Rows<T>) -> Result<Self> {
+        columns::need_rows("min-max", ranks, x)?;
         // `f64::min` would pass over NaN, which must be noticed.
         let least = |a: f64, b: f64| if b < a || b.is_nan() { b } else { a };
         let greatest = |a: f64, b: f64| if b > a || b.is_nan() { b } else { a };
-        let min = columns::fold(x, f64::INFINITY, |m, _, v| least(m, v), least)?;
-        let max = columns::fold(x, f64::NEG_INFINITY, |m, _, v| greatest(m, v), greatest)?;
+        let min = columns::fold(ranks, x, f64::INFINITY, |m, _, v| least(m, v), least)?;
+        let start = f64::NEG_INFINITY;
+        let max = columns::fold(ranks, x, start, |m, _, v| greatest(m, v), greatest)?;
         let range = min.iter().zip(&max).map(|(min, max)| match max - min {
             0.0 => 1.0,
             range => range,

@@ -13,6 +13,7 @@ use super::window::Window;
 use super::{PipelineSpec, StepSpec, center, check_image, unit_norm};
 use crate::data::Rows;
 use crate::linalg::{Csr, Matrix, Points, Scalar};
+use crate::ranks::Ranks;
 use crate::{Error, Result};
 
 /// Steps that have learnt what they need from training data.
@@ -68,6 +69,15 @@ impl PipelineSpec {
     /// learns is not finite.
     pub fn fit<T: Scalar>(
         &self,
+        x: Matrix<T>,
+        image: Option<[usize; 3]>,
+    ) -> Result<(Pipeline, Matrix<T>)> {
+        self.fit_dense(&Ranks::default(), x, image)
+    }
+
+    fn fit_dense<T: Scalar>(
+        &self,
+        ranks: &Ranks,
         mut x: Matrix<T>,
         mut image: Option<[usize; 3]>,
     ) -> Result<(Pipeline, Matrix<T>)> {
@@ -77,7 +87,7 @@ impl PipelineSpec {
         let n_features_in = x.cols();
         let mut steps = Vec::with_capacity(self.0.len());
         for spec in &self.0 {
-            let step = Step::fit(spec, &x, image)?;
+            let step = Step::fit(ranks, spec, &x, image)?;
             x = step.apply(x)?;
             if matches!(step, Step::Fourier(_)) {
                 image = None;
@@ -102,14 +112,28 @@ impl PipelineSpec {
         x: Points<T>,
         image: Option<[usize; 3]>,
     ) -> Result<(Pipeline, Points<T>)> {
+        self.fit_points_on(&Ranks::default(), x, image)
+    }
+
+    /// The same for rows of several ranks, of which these are one's; those of all are learnt
+    /// from.
+    ///
+    /// # Errors
+    /// As [`PipelineSpec::fit`].
+    pub fn fit_points_on<T: Scalar>(
+        &self,
+        ranks: &Ranks,
+        x: Points<T>,
+        image: Option<[usize; 3]>,
+    ) -> Result<(Pipeline, Points<T>)> {
         match x {
             Points::Dense(x) => {
-                let (pipeline, x) = self.fit(x, image)?;
+                let (pipeline, x) = self.fit_dense(ranks, x, image)?;
                 Ok((pipeline, x.into()))
             }
             Points::Sparse(x) => {
                 let x: Arc<dyn Rows<T>> = Arc::new(x);
-                let pipeline = self.fit_rows(&x, image)?;
+                let pipeline = self.fit_rows_on(ranks, &x, image)?;
                 let x = pipeline.transform_points(x.into_points()?)?;
                 Ok((pipeline, x))
             }
@@ -124,6 +148,19 @@ impl PipelineSpec {
     pub fn fit_rows<T: Scalar>(
         &self,
         rows: &Arc<dyn Rows<T>>,
+        image: Option<[usize; 3]>,
+    ) -> Result<Pipeline> {
+        self.fit_rows_on(&Ranks::default(), rows, image)
+    }
+
+    /// The same for rows of several ranks, of which these are one's.
+    ///
+    /// # Errors
+    /// As [`PipelineSpec::fit_rows`].
+    pub fn fit_rows_on<T: Scalar>(
+        &self,
+        ranks: &Ranks,
+        rows: &Arc<dyn Rows<T>>,
         mut image: Option<[usize; 3]>,
     ) -> Result<Pipeline> {
         if let Some(image) = image {
@@ -136,7 +173,7 @@ impl PipelineSpec {
         };
         for spec in &self.0 {
             let before = Preprocessed::new(Arc::clone(rows), pipeline.clone())?;
-            let step = Step::fit(spec, &before, image)?;
+            let step = Step::fit(ranks, spec, &before, image)?;
             pipeline.n_features_out = step.check(pipeline.n_features_out)?;
             if matches!(step, Step::Fourier(_)) {
                 image = None;
@@ -284,16 +321,21 @@ enum Step {
 }
 
 impl Step {
-    fn fit<T: Scalar>(spec: &StepSpec, x: &dyn Rows<T>, image: Option<[usize; 3]>) -> Result<Self> {
+    fn fit<T: Scalar>(
+        ranks: &Ranks,
+        spec: &StepSpec,
+        x: &dyn Rows<T>,
+        image: Option<[usize; 3]>,
+    ) -> Result<Self> {
         spec.check()?;
         Ok(match *spec {
             StepSpec::Center => Step::Center,
             StepSpec::UnitNorm => Step::UnitNorm,
             StepSpec::Window(spec) => Step::Window(Window::fit(spec, image)?),
             StepSpec::Fourier(spec) => Step::Fourier(Fourier::fit(spec, image)?),
-            StepSpec::Standardize => Step::Standardize(Standardize::fit(x)?),
-            StepSpec::MaxAbs => Step::MaxAbs(MaxAbs::fit(x)?),
-            StepSpec::MinMax => Step::MinMax(MinMax::fit(x)?),
+            StepSpec::Standardize => Step::Standardize(Standardize::fit(ranks, x)?),
+            StepSpec::MaxAbs => Step::MaxAbs(MaxAbs::fit(ranks, x)?),
+            StepSpec::MinMax => Step::MinMax(MinMax::fit(ranks, x)?),
         })
     }
 

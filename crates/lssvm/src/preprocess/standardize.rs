@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{columns, rows};
 use crate::data::Rows;
 use crate::linalg::{Matrix, Scalar};
+use crate::ranks::Ranks;
 use crate::{Error, Result};
 
 /// Means and deviations of the columns of the training data.
@@ -19,18 +20,20 @@ pub(super) struct Standardize {
 }
 
 impl Standardize {
-    pub(super) fn fit<T: Scalar>(x: &dyn Rows<T>) -> Result<Self> {
-        columns::need_rows("standardize", x)?;
-        let n = x.len() as f64;
+    pub(super) fn fit<T: Scalar>(ranks: &Ranks, x: &dyn Rows<T>) -> Result<Self> {
+        let n = columns::need_rows("standardize", ranks, x)?;
         // Distances from the first row, then from the mean: Σx² − n·mean² loses
         // all digits when the mean is large beside the spread. It also makes
         // the deviation of a constant column exactly zero.
-        let first = x.matrix(0..1)?;
-        let first: Vec<f64> = first.values().iter().map(|v| v.to_f64()).collect();
-        let distance = columns::sums(x, |j, v| v - first[j])?;
+        let first = ranks.agree(x.matrix(0..x.len().min(1)))?;
+        let mut first: Vec<f64> = first.values().iter().map(|v| v.to_f64()).collect();
+        // The first rank has a row if there is one.
+        first.resize(x.n_features(), 0.0);
+        ranks.give(&mut first);
+        let distance = columns::sums(ranks, x, |j, v| v - first[j])?;
         let mean: Vec<f64> = first.iter().zip(distance).map(|(f, d)| f + d / n).collect();
         columns::need_finite("standardize", &mean)?;
-        let squares = columns::sums(x, |j, v| (v - mean[j]) * (v - mean[j]))?;
+        let squares = columns::sums(ranks, x, |j, v| (v - mean[j]) * (v - mean[j]))?;
         columns::need_finite("standardize", &squares)?;
         let scale = squares.iter().map(|s| match (s / n).sqrt() {
             0.0 => 1.0,

@@ -17,7 +17,7 @@ impl<T: Scalar> Average<T> {
     pub(super) fn new(system: &System<T>, members: Vec<Box<dyn Solver<T>>>) -> Self {
         Self {
             members,
-            mean: Bordered::zeros(system.n(), system.outputs()),
+            mean: system.zeros(),
         }
     }
 

@@ -21,33 +21,35 @@
 
 use super::{Phase, Residual, State, Work};
 use crate::Result;
-use crate::linalg::{Matrix, Scalar};
+use crate::linalg::{Matrix, Scalar, sum_of_squares};
+use crate::ranks::Ranks;
 use crate::system::{Bordered, Certificate, Format, System, relative};
 
 /// [Y 1]
 pub(super) fn right_hand_sides<T: Scalar>(system: &System<T>) -> Matrix<T> {
     let k = system.outputs();
-    Matrix::from_fn(system.n(), k + 1, |i, c| match c < k {
+    Matrix::from_fn(system.own_rows(), k + 1, |i, c| match c < k {
         true => system.targets().get(i, c),
         false => T::ONE,
     })
 }
 
-/// The sum of each column.
-fn sums<T: Scalar>(matrix: &Matrix<T>) -> Vec<f64> {
+/// The sum of each column, over the rows of all ranks.
+fn sums<T: Scalar>(ranks: &Ranks, matrix: &Matrix<T>) -> Vec<f64> {
     let mut sums = vec![0.0; matrix.cols()];
     for row in matrix.values().chunks_exact(matrix.cols()) {
         let pairs = sums.iter_mut().zip(row);
         pairs.for_each(|(sum, v)| *sum += v.to_f64());
     }
+    ranks.sum(&mut sums);
     sums
 }
 
 /// b and a of [A ν], or δ and E − νδ of [E ν] and the sums of a₀; δ is zero before ν is
 /// anything.
-fn weights<T: Scalar>(solution: &Matrix<T>, before: Option<&[f64]>) -> Bordered<T> {
+fn weights<T: Scalar>(ranks: &Ranks, solution: &Matrix<T>, before: Option<&[f64]>) -> Bordered<T> {
     let (n, k) = (solution.rows(), solution.cols() - 1);
-    let mut sums = sums(solution);
+    let mut sums = sums(ranks, solution);
     let pairs = sums.iter_mut().zip(before.unwrap_or_default());
     pairs.for_each(|(sum, before)| *sum += before);
     let ones = sums[k];
@@ -64,7 +66,7 @@ fn weights<T: Scalar>(solution: &Matrix<T>, before: Option<&[f64]>) -> Bordered<
 }
 
 /// ‖Z − ΘW‖, from [Y 1] − S[A ν] and the bias, or from [R₀ 1] − S[E ν] and δ.
-fn residual_norm<T: Scalar>(residual: &Matrix<T>, factors: &[f64]) -> f64 {
+fn residual_norm<T: Scalar>(ranks: &Ranks, residual: &Matrix<T>, factors: &[f64]) -> f64 {
     let k = factors.len();
     let mut squares = 0.0;
     for row in residual.values().chunks_exact(k + 1) {
@@ -73,7 +75,7 @@ fn residual_norm<T: Scalar>(residual: &Matrix<T>, factors: &[f64]) -> f64 {
             squares += (r.to_f64() - ones * b).powi(2);
         }
     }
-    squares.sqrt()
+    ranks.sum_of(squares).sqrt()
 }
 
 /// S[A ν] from scratch, timed: Ω as it is kept, but never in half precision.
@@ -93,7 +95,10 @@ pub(super) fn residual_of<T: Scalar>(work: &mut Work<'_, T>, w: &Bordered<T>) ->
         T::from_f64(targets.get(i, c).to_f64() - known)
     });
     Bordered {
-        bias: sums(&w.rows).into_iter().map(|s| T::from_f64(-s)).collect(),
+        bias: sums(work.system.ranks(), &w.rows)
+            .into_iter()
+            .map(|s| T::from_f64(-s))
+            .collect(),
         rows,
     }
 }
@@ -108,6 +113,7 @@ pub(super) fn left_over<T: Scalar>(right: &Matrix<T>, product: &Matrix<f64>) -> 
 /// Where a solver of S [A ν] = [Y 1] stands: W, and how far it is from the solution.
 #[derive(Debug)]
 pub(super) struct Reached<T: Scalar> {
+    ranks: Ranks,
     weights: Bordered<T>,
     residual: Option<Residual>,
     certificate: Option<Certificate>,
@@ -127,9 +133,9 @@ struct Start<T: Scalar> {
 }
 
 impl<T: Scalar> Start<T> {
-    fn new(weights: Bordered<T>, left: Matrix<T>) -> Self {
+    fn new(ranks: &Ranks, weights: Bordered<T>, left: Matrix<T>) -> Self {
         Self {
-            sums: sums(&weights.rows),
+            sums: sums(ranks, &weights.rows),
             weights,
             left,
         }
@@ -144,7 +150,8 @@ impl<T: Scalar> Reached<T> {
     /// At W = 0, before the first step.
     pub(super) fn nowhere(system: &System<T>) -> Self {
         Self {
-            weights: Bordered::zeros(system.n(), system.outputs()),
+            ranks: system.ranks().clone(),
+            weights: system.zeros(),
             residual: None,
             certificate: None,
             certain: 1.0,
@@ -157,8 +164,8 @@ impl<T: Scalar> Reached<T> {
         let system = work.system;
         let left = residual_of(work, &weights);
         self.weights = weights.clone();
-        self.start = Some(Start::new(weights, left.rows));
-        let nothing = Matrix::zeros(system.n(), system.outputs() + 1);
+        self.start = Some(Start::new(&self.ranks, weights, left.rows));
+        let nothing = Matrix::zeros(system.own_rows(), system.outputs() + 1);
         self.certify(system, &nothing);
     }
 
@@ -168,7 +175,7 @@ impl<T: Scalar> Reached<T> {
             return right_hand_sides(system);
         };
         let k = system.outputs();
-        Matrix::from_fn(system.n(), k + 1, |i, c| match c < k {
+        Matrix::from_fn(system.own_rows(), k + 1, |i, c| match c < k {
             true => start.left.get(i, c),
             false => T::ONE,
         })
@@ -183,7 +190,7 @@ impl<T: Scalar> Reached<T> {
     /// Takes over [A ν] or [E ν], and returns the relative change of W.
     pub(super) fn take_over(&mut self, v: &Matrix<T>) -> f64 {
         let start = self.start.as_ref();
-        let mut weights = weights(v, start.map(|start| &start.sums[..]));
+        let mut weights = weights(&self.ranks, v, start.map(|start| &start.sums[..]));
         if let Some(start) = start {
             weights.add_scaled(&start.weights, T::ONE);
         }
@@ -191,17 +198,18 @@ impl<T: Scalar> Reached<T> {
         change.add_scaled(&self.weights, -T::ONE);
         self.weights = weights;
         (self.residual, self.certificate) = (None, None);
-        relative(change.norm(), self.weights.norm())
+        relative(change.norm(&self.ranks), self.weights.norm(&self.ranks))
     }
 
     /// Estimates the residual from what is left of the right-hand sides, as the solver
     /// knows it.
     pub(super) fn estimate(&mut self, system: &System<T>, left: &Matrix<T>) {
-        let scale = system.targets().frobenius_norm();
+        let scale = self.ranks.sum_of(sum_of_squares(system.targets().values()));
+        let scale = scale.sqrt();
         let factors = (0..system.outputs()).map(|c| self.factor_of_ones(c));
         let factors: Vec<f64> = factors.collect();
         self.residual = Some(Residual {
-            relative: relative(residual_norm(left, &factors), scale),
+            relative: relative(residual_norm(&self.ranks, left, &factors), scale),
             exact: false,
         });
     }
@@ -217,7 +225,7 @@ impl<T: Scalar> Reached<T> {
             }
             None => 0.0,
         };
-        let own = Matrix::from_fn(system.n(), k, |i, c| {
+        let own = Matrix::from_fn(system.own_rows(), k, |i, c| {
             before(i, c) + product.get(i, c) - product.get(i, k) * self.factor_of_ones(c)
         });
         // The sum of a is zero, so that 1ᵀS1 does not matter.
@@ -234,7 +242,7 @@ impl<T: Scalar> Reached<T> {
     pub(super) fn save<'a>(&'a self, state: &mut State<'a>) {
         if let Some(start) = &self.start {
             state.put_bordered("start", &start.weights);
-            state.put_matrix("start-left", &start.left);
+            state.put_rows("start-left", &start.left);
         }
         state.put_residual("residual", self.residual);
         state.put_certificate("certificate", self.certificate.as_ref());
@@ -246,7 +254,8 @@ impl<T: Scalar> Reached<T> {
         if state.has("start") {
             let shape = self.weights.shape();
             let weights = state.take_bordered("start", shape)?;
-            self.start = Some(Start::new(weights, state.take_matrix("start-left", shape)?));
+            let left = state.take_rows("start-left", shape)?;
+            self.start = Some(Start::new(&self.ranks, weights, left));
         }
         self.take_over(v);
         self.residual = state.take_residual("residual")?;

@@ -150,7 +150,7 @@ pub(super) fn factor_tiles<T: Scalar>(
         if let Some(factor) = factor {
             return Ok((factor, jitter));
         }
-        let mean = system.trace() / system.n() as f64;
+        let mean = system.trace() / system.own_rows() as f64;
         if !mean.is_finite() {
             return Err(Error::Numeric(
                 "the kernel matrix holds values that are not finite; scale the features or \
@@ -206,7 +206,7 @@ impl<T: Scalar> Solver<T> for Exact<T> {
         let reached = &mut self.reached;
         reached.take_over(&solution);
         reached.certify(work.system, &product);
-        if !reached.weights().norm().is_finite() {
+        if !reached.weights().norm(work.system.ranks()).is_finite() {
             return Err(Error::Numeric(
                 "the solution is not finite: the kernel matrix is singular in this precision; \
                  use a smaller c or --precision f64"

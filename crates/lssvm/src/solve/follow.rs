@@ -3,7 +3,8 @@
 //! Scores are linear in the weights. A method that changes J rows of W changes
 //! the scores by Ω(queries, s)·Q, which costs J/N of a full evaluation; one that
 //! changes all rows needs the full product Ω(queries, training rows)·W, quick
-//! only while that matrix is kept in memory.
+//! only while that matrix is kept in memory. Where training rows live on several ranks, each
+//! adds what its own contribute, and everybody has all scores.
 
 use std::sync::Arc;
 
@@ -34,6 +35,19 @@ impl Truth {
                 })
             }
         }
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        match self {
+            Truth::Values(values) => values.rows(),
+            Truth::Classes(codes) => codes.len(),
+        }
+    }
+
+    /// Whether there is no row.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     /// Of the rows with these indices.
@@ -102,6 +116,7 @@ impl<T: Scalar> Followed<T> {
         self.scores = self
             .cross
             .product(system.kernel(), system.samples(), &w.rows);
+        system.ranks().sum(self.scores.values_mut());
         add_bias(&mut self.scores, &w.bias);
         self.fresh = true;
     }
@@ -133,13 +148,26 @@ impl<T: Scalar> Followed<T> {
             let bias = scaled.row(bias).to_vec();
             add_bias(&mut self.scores, &bias);
         }
-        let places: Vec<usize> = (0..indices.len()).filter(|&j| indices[j] > 0).collect();
-        let rows: Vec<usize> = places.iter().map(|&j| indices[j] - 1).collect();
+        // Those of this rank.
+        let own = |&index: &usize| system.shares().place(index.checked_sub(1)?);
+        let own = indices.iter().map(own).enumerate();
+        let (places, rows): (Vec<usize>, Vec<usize>) =
+            own.filter_map(|(j, row)| Some((j, row?))).unzip();
         let support = system.samples().select(&rows);
         let weights = scaled.select_rows(&places);
         let queries = self.cross.queries().view();
-        let (out, support) = (self.scores.view_mut(), support.view());
-        add_scores(out, system.kernel(), queries, support, weights.view());
+        let add = |out: &mut Matrix<T>| {
+            let (out, support) = (out.view_mut(), support.view());
+            add_scores(out, system.kernel(), queries, support, weights.view());
+        };
+        if system.shares().is_alone() {
+            return add(&mut self.scores);
+        }
+        let mut sums = Matrix::zeros(self.scores.rows(), self.scores.cols());
+        add(&mut sums);
+        system.ranks().sum(sums.values_mut());
+        let pairs = self.scores.values_mut().iter_mut().zip(sums.values());
+        pairs.for_each(|(score, &sum)| *score += sum);
     }
 
     /// Share of wrong classes, or the mean over the outputs of the root mean square error

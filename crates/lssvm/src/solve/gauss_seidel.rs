@@ -15,6 +15,12 @@
 //! are still to come, for V is zero there. After the pass R is computed anew, from the other
 //! half so to speak, and with it comes the certificate: a model after one pass costs as
 //! much as two looks at half of Ω.
+//!
+//! Where rows live on several ranks, a block is of one of them: it factors S_ss and solves,
+//! everybody gets Q (and the rows of the block, where Ω is not kept), and changes its own
+//! rows of R.
+
+use std::ops::Range;
 
 use rand_chacha::ChaCha8Rng;
 
@@ -38,8 +44,9 @@ pub struct GaussSeidel<T: Scalar> {
 }
 
 struct Block<T: Scalar> {
-    tiles: std::ops::Range<usize>,
-    factor: TiledCholesky<T>,
+    tiles: Range<usize>,
+    /// If the rows are of this rank.
+    factor: Option<TiledCholesky<T>>,
 }
 
 impl<T: Scalar> GaussSeidel<T> {
@@ -50,41 +57,60 @@ impl<T: Scalar> GaussSeidel<T> {
             width: tiles_of(block_size),
             rng: random::rng(seed),
             blocks: Vec::new(),
-            v: Matrix::zeros(system.n(), system.outputs() + 1),
+            v: Matrix::zeros(system.own_rows(), system.outputs() + 1),
             r: right_hand_sides(system),
             tolerance,
             reached: Reached::nowhere(system),
         }
     }
 
-    /// Bytes that it needs beside the data and Ω.
-    pub fn bytes(n: usize, block_size: usize, outputs: usize) -> u64 {
+    /// Bytes that it needs beside the data and Ω, for so many rows on this rank and on all.
+    pub fn bytes(rows: [usize; 2], block_size: usize, outputs: usize) -> u64 {
+        let [own, n] = rows;
         let block = (tiles_of(block_size) * TILE).min(n);
-        let blocks = n.div_ceil(block.max(1)) as u64;
-        let columns = 8 * (outputs as u64 + 1) * n as u64 * size_of::<T>() as u64;
-        blocks * Store::<T>::bytes(block, Format::Full) + columns + product_bytes(n, outputs + 1)
+        let blocks = own.div_ceil(block.max(1)) as u64;
+        let columns = 8 * (outputs as u64 + 1) * own as u64 * size_of::<T>() as u64;
+        let factors = blocks * Store::<T>::bytes(block, Format::Full);
+        factors + columns + product_bytes::<T>(rows, outputs + 1)
     }
 
     /// The factors of all blocks; returns the largest jitter.
     fn factor(&mut self, work: &mut Work<'_, T>) -> Result<f64> {
-        let system = work.system;
-        let all = system.tile_rows();
+        let ranks = work.system.ranks();
+        let all = work.system.tile_rows();
         let mut largest = 0f64;
         for start in (0..all).step_by(self.width) {
             let tiles = start..(start + self.width).min(all);
-            let rows = system.rows_of_tiles(&tiles);
-            let size = rows.len();
-            let flops = match system.kept() {
-                Some(_) => 0.0,
-                None => system.kernel_flops(0.5 * (size * size) as f64),
+            let factor = match work.system.own_tiles().contains(&start) {
+                true => Some(self.factor_of(work, &tiles)),
+                false => None,
             };
-            let block =
-                |system: &System<T>, _: &mut dyn FnMut(f64) -> bool| Ok(system.block_tiles(&tiles));
-            let (factor, jitter) = factor_tiles(work, rows, flops, &block)?;
-            largest = largest.max(jitter);
+            let factor = ranks.agree(factor.transpose())?;
+            let factor = factor.map(|(factor, jitter)| {
+                largest = largest.max(jitter);
+                factor
+            });
             self.blocks.push(Block { tiles, factor });
         }
-        Ok(largest)
+        Ok(ranks.each(largest).into_iter().fold(0.0, f64::max))
+    }
+
+    /// The factor of a block of this rank, and its jitter.
+    fn factor_of(
+        &self,
+        work: &mut Work<'_, T>,
+        tiles: &Range<usize>,
+    ) -> Result<(TiledCholesky<T>, f64)> {
+        let system = work.system;
+        let rows = system.own_rows_of_tiles(tiles);
+        let size = rows.len();
+        let flops = match system.kept() {
+            Some(_) => 0.0,
+            None => system.kernel_flops(0.5 * (size * size) as f64),
+        };
+        let block =
+            |system: &System<T>, _: &mut dyn FnMut(f64) -> bool| Ok(system.block_tiles(tiles));
+        factor_tiles(work, rows, flops, &block)
     }
 }
 
@@ -108,6 +134,11 @@ impl<T: Scalar> GaussSeidel<T> {
     }
 }
 
+/// Rows of a block: a rank must have whole blocks.
+pub fn rows_of_block(block_size: usize) -> usize {
+    tiles_of(block_size) * TILE
+}
+
 /// Whole tiles, about as many rows.
 fn tiles_of(block_size: usize) -> usize {
     ((block_size + TILE / 2) / TILE).max(1)
@@ -121,25 +152,27 @@ impl<T: Scalar> Solver<T> for GaussSeidel<T> {
         };
         let system = work.system;
         let k = self.r.cols();
-        let first = self.v.values().iter().all(|&v| v == T::ZERO);
+        let ranks = system.ranks();
+        let first = ranks.all(self.v.values().iter().all(|&v| v == T::ZERO));
         let ahead_only = first && system.kept().is_none();
         let before = (self.v.clone(), self.r.clone(), self.rng.clone());
         let mut order: Vec<usize> = (0..self.blocks.len()).collect();
         random::shuffle(&mut self.rng, &mut order);
         let mut wanted = vec![true; system.tile_rows()];
         for (done, &block) in order.iter().enumerate() {
-            if !(work.progress)(done as f64 / order.len() as f64) {
+            if !ranks.all((work.progress)(done as f64 / order.len() as f64)) {
                 return Ok(self.abandon(before, first, jitter));
             }
             let Block { tiles, factor } = &self.blocks[block];
             if ahead_only {
                 wanted[tiles.clone()].fill(false);
             }
-            let tiles_ahead = wanted.iter().filter(|wanted| **wanted).count();
-            let n = (tiles_ahead * TILE).min(system.n()) as f64;
+            let tiles_ahead = wanted[system.own_tiles()].iter();
+            let tiles_ahead = tiles_ahead.filter(|wanted| **wanted).count();
+            let n = (tiles_ahead * TILE).min(system.own_rows()) as f64;
             let within = system.rows_of_tiles(tiles);
-            let values = self.r.values()[within.start * k..within.end * k].to_vec();
-            let mut change = Matrix::from_vec(within.len(), k, values);
+            let own = system.shares().place(within.start);
+            let own = own.map(|start| start * k..(start + within.len()) * k);
             let size = within.len() as f64;
             let kernel = match system.kept() {
                 Some(_) => 0.0,
@@ -148,10 +181,19 @@ impl<T: Scalar> Solver<T> for GaussSeidel<T> {
             let flops = kernel + 2.0 * (n + size) * size * k as f64;
             let (v, r) = (&mut self.v, &mut self.r);
             work.phases.time(Phase::Product, flops, || {
-                factor.solve(&mut change);
-                let own = &mut v.values_mut()[within.start * k..within.end * k];
-                let pairs = own.iter_mut().zip(change.values());
-                pairs.for_each(|(v, &c)| *v += c);
+                let mut change = Matrix::zeros(within.len(), k);
+                if let (Some(factor), Some(own)) = (factor, own) {
+                    change
+                        .values_mut()
+                        .copy_from_slice(&r.values()[own.clone()]);
+                    factor.solve(&mut change);
+                    let own = &mut v.values_mut()[own];
+                    let pairs = own.iter_mut().zip(change.values());
+                    pairs.for_each(|(v, &c)| *v += c);
+                }
+                system
+                    .shares()
+                    .give_values(within.start, change.values_mut());
                 system.subtract_columns(r, tiles, &change, |tile| wanted[tile]);
             });
         }
@@ -197,16 +239,16 @@ impl<T: Scalar> Solver<T> for GaussSeidel<T> {
 
     fn save<'a>(&'a self, state: &mut State<'a>) {
         state.put_position("random", &self.rng);
-        state.put_matrix("v", &self.v);
-        state.put_matrix("r", &self.r);
+        state.put_rows("v", &self.v);
+        state.put_rows("r", &self.r);
         self.reached.save(state);
     }
 
     fn restore(&mut self, state: &mut State<'_>) -> Result<()> {
         let shape = (self.v.rows(), self.v.cols());
         state.take_position("random", &mut self.rng)?;
-        self.v = state.take_matrix("v", shape)?;
-        self.r = state.take_matrix("r", shape)?;
+        self.v = state.take_rows("v", shape)?;
+        self.r = state.take_rows("r", shape)?;
         self.reached.restore(state, &self.v)
     }
 }

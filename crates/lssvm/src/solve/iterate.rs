@@ -12,6 +12,7 @@ use super::bordering::{left_over, true_product};
 use super::preconditioner::Preconditioner;
 use super::{Phase, Work};
 use crate::linalg::{Matrix, Scalar};
+use crate::ranks::Ranks;
 use crate::system::{Format, TILE};
 
 /// A column rests when its own residual is so much of the tolerance for all.
@@ -45,16 +46,16 @@ impl<T: Scalar> Iterate<T> {
     }
 
     /// The largest relative residual of a column, beside what `scale` says.
-    pub(super) fn largest_residual(&self, scale: &[f64]) -> f64 {
-        let norms = dots(&self.r, &self.r);
+    pub(super) fn largest_residual(&self, ranks: &Ranks, scale: &[f64]) -> f64 {
+        let norms = all_dots(ranks, &self.r, &self.r);
         let shares = norms.iter().zip(scale).map(|(r, s)| r.sqrt() / s);
         shares.fold(0.0, f64::max)
     }
 
     /// Columns whose residual is not yet small enough; all that are not zero if each
     /// of them is. `scale`: what residuals are small beside.
-    fn awake(&mut self, scale: &[f64]) -> Vec<usize> {
-        let norms = dots(&self.r, &self.r);
+    fn awake(&mut self, ranks: &Ranks, scale: &[f64]) -> Vec<usize> {
+        let norms = all_dots(ranks, &self.r, &self.r);
         let larger = |rest: f64| {
             let above = |&c: &usize| norms[c].sqrt() > rest * scale[c];
             (0..norms.len()).filter(above).collect::<Vec<_>>()
@@ -76,19 +77,20 @@ impl<T: Scalar> Iterate<T> {
         scale: &[f64],
     ) {
         let system = work.system;
-        let awake = self.awake(scale);
+        let ranks = system.ranks();
+        let awake = self.awake(ranks, scale);
         if awake.is_empty() {
             return;
         }
         self.age += 1;
-        let (n, k) = (system.n() as f64, awake.len() as f64);
+        let (n, k) = (system.own_rows() as f64, awake.len() as f64);
         let r = columns(&self.r, &awake);
         let depth = (preconditioner.rank() + TILE.min(system.n())) as f64;
         let flops = 4.0 * n * depth * k;
-        let z = work
-            .phases
-            .time(Phase::Precondition, flops, || preconditioner.apply(&r));
-        let rz = dots(&r, &z);
+        let z = work.phases.time(Phase::Precondition, flops, || {
+            preconditioner.apply(ranks, &r)
+        });
+        let rz = all_dots(ranks, &r, &z);
         let mut d = columns(&self.d, &awake);
         for (c, &place) in awake.iter().enumerate() {
             let beta = match self.rz[place] {
@@ -99,7 +101,7 @@ impl<T: Scalar> Iterate<T> {
             self.rz[place] = rz[c];
         }
         let product = product(work, &d);
-        let curvature = dots(&d, &product);
+        let curvature = all_dots(ranks, &d, &product);
         for (c, &place) in awake.iter().enumerate() {
             // Zero only for a direction of rounding noise, which is no use.
             let alpha = match curvature[c] > 0.0 {
@@ -132,16 +134,23 @@ impl<T: Scalar> Iterate<T> {
 /// S · V, timed.
 fn product<T: Scalar>(work: &mut Work<'_, T>, v: &Matrix<T>) -> Matrix<T> {
     let system = work.system;
-    let n = system.n() as f64;
+    let values = system.own_rows() as f64 * system.n() as f64;
     let kernel = match system.kept() {
         Some(_) => 0.0,
-        None => system.kernel_flops(0.5 * n * n),
+        None => system.kernel_flops(0.5 * values),
     };
-    let flops = kernel + 2.0 * n * n * v.cols() as f64;
+    let flops = kernel + 2.0 * values * v.cols() as f64;
     let product = work
         .phases
         .time(Phase::Product, flops, || system.shifted_product(v));
     product.cast()
+}
+
+/// ⟨a, b⟩ of each column, in `f64`, over the rows of all ranks.
+pub(super) fn all_dots<T: Scalar>(ranks: &Ranks, a: &Matrix<T>, b: &Matrix<T>) -> Vec<f64> {
+    let mut sums = dots(a, b);
+    ranks.sum(&mut sums);
+    sums
 }
 
 /// ⟨a, b⟩ of each column, in `f64`.

@@ -28,7 +28,7 @@ impl<T: Scalar> Kaczmarz<T> {
     pub fn new(system: &System<T>, blocks: Blocks) -> Self {
         Self {
             blocks,
-            weights: Bordered::zeros(system.n(), system.outputs()),
+            weights: system.zeros(),
             right_hand_side: system.right_hand_side(),
             residual: None,
         }
@@ -42,7 +42,7 @@ pub(super) fn project<T: Scalar>(
     weights: &mut Bordered<T>,
     right_hand_side: &Bordered<T>,
 ) -> (f64, Residual) {
-    let size = work.system.n() + 1;
+    let (system, size) = (work.system, work.system.n() + 1);
     work.update(2, |strip, inverse| {
         let mut difference = strip.select(right_hand_side);
         let product = strip.transposed_product(weights);
@@ -55,14 +55,14 @@ pub(super) fn project<T: Scalar>(
         let scale = (size - 1) as f64 / (strip.columns() - bias).max(1) as f64;
         let sampled = sum_of_squares(first) + sum_of_squares(rows) * scale;
         let residual = Residual {
-            relative: relative(sampled.sqrt(), right_hand_side.norm()),
+            relative: relative(sampled.sqrt(), right_hand_side.norm(system.ranks())),
             exact: false,
         };
         inverse.apply(&mut difference);
-        let mut change = Bordered::zeros(size - 1, right_hand_side.bias.len());
+        let mut change = system.zeros();
         strip.add_product(&mut change, &difference, T::ONE);
         weights.add_scaled(&change, T::ONE);
-        (change.norm(), residual)
+        (change.norm(system.ranks()), residual)
     })
 }
 
@@ -73,7 +73,7 @@ impl<T: Scalar> Solver<T> for Kaczmarz<T> {
         let (change, residual) = project(work, &mut self.weights, &self.right_hand_side);
         self.residual = Some(residual);
         Ok(Step {
-            relative_change: relative(change, self.weights.norm()),
+            relative_change: relative(change, self.weights.norm(work.system.ranks())),
             jitter,
             finished: false,
             abandoned: false,

@@ -33,7 +33,7 @@ impl<T: Scalar> KaczmarzMp<T> {
     pub fn new(system: &System<T>, blocks: Blocks) -> Self {
         Self {
             blocks,
-            weights: Bordered::zeros(system.n(), system.outputs()),
+            weights: system.zeros(),
             right_hand_side: system.right_hand_side(),
             pursued: system.right_hand_side(),
             residual: None,
@@ -55,7 +55,7 @@ impl<T: Scalar> Solver<T> for KaczmarzMp<T> {
             q.frobenius_norm()
         });
         Ok(Step {
-            relative_change: relative(change + pursuit, self.weights.norm()),
+            relative_change: relative(change + pursuit, self.weights.norm(work.system.ranks())),
             jitter,
             finished: false,
             abandoned: false,

@@ -14,6 +14,7 @@ use super::bordering::residual_of;
 use super::{Blocks, Residual, Solver, State, Step, Update, Work};
 use crate::Result;
 use crate::linalg::{Matrix, Scalar};
+use crate::ranks::Ranks;
 use crate::system::{Bordered, System, relative};
 
 /// State of the iteration.
@@ -26,6 +27,8 @@ pub struct MatchingPursuit<T: Scalar> {
     residual: Bordered<T>,
     /// ‖Z‖
     scale: f64,
+    /// ‖R‖ / ‖Z‖, where it is known.
+    relative: Option<f64>,
 }
 
 impl<T: Scalar> MatchingPursuit<T> {
@@ -36,10 +39,17 @@ impl<T: Scalar> MatchingPursuit<T> {
             blocks,
             indices: Vec::new(),
             change: Matrix::zeros(0, system.outputs()),
-            weights: Bordered::zeros(system.n(), system.outputs()),
-            scale: residual.norm(),
+            weights: system.zeros(),
+            scale: residual.norm(system.ranks()),
             residual,
+            relative: None,
         }
+    }
+}
+
+impl<T: Scalar> MatchingPursuit<T> {
+    fn measure(&mut self, ranks: &Ranks) {
+        self.relative = Some(relative(self.residual.norm(ranks), self.scale));
     }
 }
 
@@ -54,8 +64,11 @@ impl<T: Scalar> Solver<T> for MatchingPursuit<T> {
             strip.add_product(&mut self.residual, &q, -T::ONE);
             self.change = q;
         });
+        let ranks = work.system.ranks();
+        self.measure(ranks);
+        let weights = self.weights.norm(ranks);
         Ok(Step {
-            relative_change: relative(self.change.frobenius_norm(), self.weights.norm()),
+            relative_change: relative(self.change.frobenius_norm(), weights),
             jitter,
             finished: false,
             abandoned: false,
@@ -67,8 +80,8 @@ impl<T: Scalar> Solver<T> for MatchingPursuit<T> {
     }
 
     fn residual(&self) -> Option<Residual> {
-        Some(Residual {
-            relative: relative(self.residual.norm(), self.scale),
+        self.relative.map(|relative| Residual {
+            relative,
             exact: true,
         })
     }
@@ -85,6 +98,7 @@ impl<T: Scalar> Solver<T> for MatchingPursuit<T> {
     fn start_from(&mut self, work: &mut Work<'_, T>, weights: Bordered<T>) -> Result<()> {
         self.residual = residual_of(work, &weights);
         self.weights = weights;
+        self.measure(work.system.ranks());
         Ok(())
     }
 

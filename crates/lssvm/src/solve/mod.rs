@@ -49,6 +49,8 @@ mod tests;
 #[cfg(test)]
 mod tests_full;
 #[cfg(test)]
+mod tests_ranks;
+#[cfg(test)]
 mod tests_resume;
 mod together;
 mod track;
@@ -73,6 +75,7 @@ pub use together::{Ended, Entry, run_together};
 pub use work::{OpenBlock, Work};
 
 use crate::linalg::{Matrix, Scalar};
+use crate::ranks::Ranks;
 use crate::system::{Bordered, Certificate, Strip, System};
 use crate::{Error, Result};
 
@@ -136,6 +139,19 @@ impl Method {
     /// Whether it has leave-one-out scores: in closed form, or as estimates.
     pub fn leaves_one_out(self) -> bool {
         matches!(self, Method::Exact | Method::Pcg)
+    }
+
+    /// Refuses a method that needs all rows on one rank, if there are several.
+    pub fn expect_ranks(self, ranks: &Ranks) -> Result<()> {
+        match self == Method::Exact && !ranks.is_alone() {
+            true => Err(Error::parameter(
+                "method",
+                self,
+                "factors the whole matrix on one machine; choose pcg, which solves the same \
+                 system on several",
+            )),
+            false => Ok(()),
+        }
     }
 
     /// Whether it works on blocks of random indices of Θ, as the paper's do.
@@ -244,6 +260,7 @@ impl Plan {
     /// The solver, its parameters checked against the system.
     pub fn solver<T: Scalar>(&self, system: &System<T>) -> Result<Box<dyn Solver<T>>> {
         self.check(system.n())?;
+        self.method.expect_ranks(system.ranks())?;
         let size = system.n() + 1;
         let one = |seed: u64| -> Result<Box<dyn Solver<T>>> {
             let blocks = Blocks::new(size, self.block_size, seed);
@@ -284,24 +301,32 @@ impl Plan {
         Ok(Box::new(average::Average::new(system, members)))
     }
 
-    /// Bytes the solver needs beside the data, at its peak.
-    pub fn bytes<T: Scalar>(&self, n: usize, n_features: usize, outputs: usize) -> u64 {
+    /// Bytes the solver needs beside the data, at its peak: for so many rows on this rank, and
+    /// on all.
+    pub fn bytes<T: Scalar>(&self, rows: [usize; 2], n_features: usize, outputs: usize) -> u64 {
+        let [own, n] = rows;
         let value = size_of::<T>() as u64;
-        let weights = value * n as u64 * outputs as u64;
+        let weights = value * own as u64 * outputs as u64;
         match self.method {
             Method::Exact => exact::Exact::<T>::bytes(n, outputs, true, self.loo),
             Method::Pcg => {
                 let rank = self.rank.unwrap_or_else(|| rank_for(n, n_features));
-                pcg::Pcg::<T>::bytes(n, rank, outputs, self.loo)
+                pcg::Pcg::<T>::bytes(rows, rank, outputs, self.loo)
             }
             // Not known here: it depends on P, and on where the rows are.
             Method::Centers => 0,
             Method::GaussSeidel => {
-                gauss_seidel::GaussSeidel::<T>::bytes(n, self.block_size, outputs)
+                gauss_seidel::GaussSeidel::<T>::bytes(rows, self.block_size, outputs)
             }
             _ => {
                 let members = self.averages as u64;
-                Strip::<T>::bytes(n, self.block_size, n_features) + (3 * members + 4) * weights
+                let strip = Strip::<T>::bytes(own, self.block_size, n_features);
+                // What is summed over ranks: the upper triangle of the Gram matrix.
+                let summed = match own == n {
+                    true => 0,
+                    false => value * (self.block_size as u64).pow(2) / 2,
+                };
+                strip + summed + (3 * members + 4) * weights
             }
         }
     }

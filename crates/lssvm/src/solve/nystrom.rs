@@ -30,7 +30,7 @@ impl<T: Scalar> Nystrom<T> {
         Self {
             blocks,
             members: 0,
-            weights: Bordered::zeros(system.n(), system.outputs()),
+            weights: system.zeros(),
             right_hand_side: system.right_hand_side(),
         }
     }
@@ -58,8 +58,9 @@ impl<T: Scalar> Solver<T> for Nystrom<T> {
         change.add_scaled(&self.weights, -T::ONE);
         let share = 1.0 / self.members as f64;
         self.weights.add_scaled(&change, T::from_f64(share));
+        let ranks = work.system.ranks();
         Ok(Step {
-            relative_change: relative(share * change.norm(), self.weights.norm()),
+            relative_change: relative(share * change.norm(ranks), self.weights.norm(ranks)),
             jitter,
             finished: false,
             abandoned: false,

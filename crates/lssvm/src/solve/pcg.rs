@@ -19,7 +19,7 @@
 //! there (iterative refinement): the answer is that of the true system.
 
 use super::bordering::{Reached, right_hand_sides};
-use super::iterate::{COLUMN_SHARE, Iterate, dots};
+use super::iterate::{COLUMN_SHARE, Iterate, all_dots};
 use super::leave_one_out::Left;
 use super::preconditioner::{Preconditioner, rank_for};
 use super::state::unfit;
@@ -66,7 +66,7 @@ impl<T: Scalar> Pcg<T> {
         tolerance: f64,
         loo: bool,
     ) -> Self {
-        let features = system.samples().points().width();
+        let features = system.width();
         let rank = rank.unwrap_or_else(|| rank_for(system.n(), features));
         let reached = Reached::nowhere(system);
         let right = reached.right_hand_sides(system);
@@ -81,13 +81,18 @@ impl<T: Scalar> Pcg<T> {
         }
     }
 
-    /// Bytes that it needs beside the data and Ω.
-    pub fn bytes(n: usize, rank: usize, outputs: usize, loo: bool) -> u64 {
-        let columns = 10 * (outputs as u64 + 1) * n as u64 * size_of::<T>() as u64;
-        let left_out = if loo { probing::bytes::<T>(n, rank) } else { 0 };
+    /// Bytes that it needs beside the data and Ω, for so many rows on this rank and on all.
+    pub fn bytes(rows: [usize; 2], rank: usize, outputs: usize, loo: bool) -> u64 {
+        let [own, _] = rows;
+        let columns = 10 * (outputs as u64 + 1) * own as u64 * size_of::<T>() as u64;
+        let left_out = if loo {
+            probing::bytes::<T>(rows, rank)
+        } else {
+            0
+        };
         // Its products come after those of the solution.
-        let products = product_bytes(n, outputs + 1).max(left_out);
-        Preconditioner::<T>::bytes(n, rank) + columns + products
+        let products = product_bytes::<T>(rows, outputs + 1).max(left_out);
+        Preconditioner::<T>::bytes(own, rank) + columns + products
     }
 
     fn tools(&self, work: &mut Work<'_, T>) -> Result<Tools<T>> {
@@ -95,7 +100,10 @@ impl<T: Scalar> Pcg<T> {
         Ok(Tools {
             preconditioner: Preconditioner::new(work, self.rank, self.seed)?,
             right: self.reached.right_hand_sides(work.system),
-            scale: dots(&whole, &whole).into_iter().map(f64::sqrt).collect(),
+            scale: all_dots(work.system.ranks(), &whole, &whole)
+                .into_iter()
+                .map(f64::sqrt)
+                .collect(),
         })
     }
 }
@@ -172,9 +180,9 @@ impl<T: Scalar> Solver<T> for Pcg<T> {
 
     fn save<'a>(&'a self, state: &mut State<'a>) {
         let iterate = &self.iterate;
-        state.put_matrix("v", &iterate.v);
-        state.put_matrix("r", &iterate.r);
-        state.put_matrix("d", &iterate.d);
+        state.put_rows("v", &iterate.v);
+        state.put_rows("r", &iterate.r);
+        state.put_rows("d", &iterate.d);
         state.put_numbers("rz", &iterate.rz);
         state.put_numbers("rest", &[iterate.rest]);
         state.put_counts("age", [iterate.age]);
@@ -184,9 +192,9 @@ impl<T: Scalar> Solver<T> for Pcg<T> {
     fn restore(&mut self, state: &mut State<'_>) -> Result<()> {
         let iterate = &mut self.iterate;
         let (n, k) = (iterate.v.rows(), iterate.v.cols());
-        iterate.v = state.take_matrix("v", (n, k))?;
-        iterate.r = state.take_matrix("r", (n, k))?;
-        iterate.d = state.take_matrix("d", (n, k))?;
+        iterate.v = state.take_rows("v", (n, k))?;
+        iterate.r = state.take_rows("r", (n, k))?;
+        iterate.d = state.take_rows("d", (n, k))?;
         iterate.rz = state.take_numbers("rz")?;
         [iterate.rest] = state.take_exactly("rest")?;
         iterate.age = state.take_count("age")?;

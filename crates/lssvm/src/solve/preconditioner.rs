@@ -21,6 +21,9 @@
 //! P is then another matrix nearby, positive all the same, and that is all conjugate
 //! gradients ask. It halves the memory, so that beside Ω in 8 GB there is room for it.
 //!
+//! Where rows live on several ranks, everybody gets the m rows, the tiles are each rank's
+//! own, and WᵀW and WᵀT are added over the ranks.
+//!
 //! Costs 2 N m² + 2·1024 N m operations and some once, N (m + 512) values of 16 bits,
 //! and 4 N m operations a column in each iteration.
 
@@ -31,6 +34,7 @@ use crate::linalg::factor::more_jitter;
 use crate::linalg::half::HalfMatrix;
 use crate::linalg::skinny::transpose_scaled;
 use crate::linalg::{Cholesky, MatMut, MatRef, Matrix, Output, Parallel, Scalar, sum_of_squares};
+use crate::ranks::Ranks;
 use crate::system::{System, TILE};
 use crate::{Result, random};
 
@@ -83,7 +87,9 @@ pub fn rank_for(n: usize, features: usize) -> usize {
 impl<T: Scalar> Preconditioner<T> {
     pub(super) fn new(work: &mut Work<'_, T>, rank: usize, seed: u64) -> Result<Self> {
         let (system, n) = (work.system, work.system.n());
-        let (size, m, tile) = (n as f64, rank as f64, TILE.min(n) as f64);
+        let (size, m) = (system.own_rows() as f64, rank as f64);
+        let tile = TILE.min(n) as f64;
+        let ranks = system.ranks();
         let rows = some_rows(n, rank, seed);
         let phases = &mut *work.phases;
         let diagonal = system.diagonal();
@@ -98,22 +104,23 @@ impl<T: Scalar> Preconditioner<T> {
             let parts = phases.time(Phase::Precondition, flops, || {
                 let c = Cholesky::with_jitter(middle.clone(), jitter)?;
                 jitter = SPOILT_GROWTH * c.jitter().max(m.sqrt() * T::EPSILON * c.mean_diagonal());
-                let all = 0..system.tile_rows();
+                let all = system.own_tiles();
                 let part = |scratch: &mut Scratch<T>, place: usize| {
-                    let range = system.rows_of_tiles(&(place..place + 1));
+                    let range = system.own_rows_of_tiles(&(place..place + 1));
                     columns.tile_row(place, &mut scratch.u, &mut scratch.panel);
                     let u = MatMut::new(range.len(), rank, &mut scratch.u);
                     part(system, place, u, c.buffer(), &diagonal[range])
                 };
                 let parts = all.into_par_iter().map_init(Scratch::default, part);
-                parts.collect::<Result<Option<Vec<Part>>>>()
+                ranks.agree(parts.collect::<Result<Option<Vec<Part>>>>())
             })?;
-            if let Some(parts) = parts {
+            let fine = ranks.all(parts.is_some());
+            if let Some(parts) = parts.filter(|_| fine) {
                 break parts;
             }
         };
         let factor = phases.time(Phase::Precondition, size * m * m + m.powi(3) / 3.0, || {
-            Cholesky::new(inner(&parts, rank))
+            Cholesky::new(inner(ranks, &parts, rank))
         })?;
         Ok(Self {
             parts,
@@ -127,8 +134,8 @@ impl<T: Scalar> Preconditioner<T> {
         self.rank
     }
 
-    /// P⁻¹ R
-    pub(super) fn apply(&self, r: &Matrix<T>) -> Matrix<T> {
+    /// P⁻¹ R, of which each rank has its own rows.
+    pub(super) fn apply(&self, ranks: &Ranks, r: &Matrix<T>) -> Matrix<T> {
         let (k, rank) = (r.cols(), self.rank);
         let mut out = r.clone();
         // T and WᵀT, tile row by tile row; their sums in this order.
@@ -149,6 +156,7 @@ impl<T: Scalar> Preconditioner<T> {
         let mut inner = Matrix::from_fn(rank, k, |i, c| {
             sums.iter().map(|sums| sums[c * rank + i]).sum()
         });
+        ranks.sum(inner.values_mut());
         self.factor.solve(inner.view_mut());
         let inner = transpose_scaled(inner.view(), -T::ONE);
         out.values_mut()
@@ -252,8 +260,8 @@ fn part<T: Scalar>(
 }
 
 /// I + WᵀW, upper triangle. Each thread sums a share of the parts; the shares are added
-/// in their order.
-fn inner<T: Scalar>(parts: &[Part], rank: usize) -> Matrix<T> {
+/// in their order, and those of all ranks.
+fn inner<T: Scalar>(ranks: &Ranks, parts: &[Part], rank: usize) -> Matrix<T> {
     let threads = rayon::current_num_threads().min(parts.len()).max(1);
     let shares = (0..threads).into_par_iter().map(|t| {
         let share = &parts[t * parts.len() / threads..(t + 1) * parts.len() / threads];
@@ -271,6 +279,7 @@ fn inner<T: Scalar>(parts: &[Part], rank: usize) -> Matrix<T> {
         let pairs = out.values_mut().iter_mut().zip(share.values());
         pairs.for_each(|(out, &v)| *out += v);
     }
+    ranks.sum(out.values_mut());
     let diagonal = out.values_mut().iter_mut().step_by(rank + 1);
     diagonal.for_each(|v| *v += T::ONE);
     out
@@ -303,6 +312,7 @@ fn factor_tile<T: Scalar>(
     floor: f64,
 ) -> Result<Matrix<T>> {
     let mut tile = system.diagonal_tile(place);
+    let first = system.own_rows_of_tiles(&(place..place + 1)).start;
     let n = tile.rows();
     let mut mean = 0.0;
     T::syrk_nt_upper(
@@ -313,7 +323,7 @@ fn factor_tile<T: Scalar>(
         Parallel::No,
     );
     for i in 0..n {
-        let value = tile.get(i, i).to_f64() + system.lambda(place * TILE + i) + floor;
+        let value = tile.get(i, i).to_f64() + system.lambda(first + i) + floor;
         mean += value.abs() / n as f64;
         tile.set(i, i, T::from_f64(value));
     }
@@ -343,7 +353,7 @@ mod tests {
         let system = weighted_problem::<f64>(n, 3, 1, Kernel::Rbf { gamma: 2.0 }, 5.0);
         let mut work = Work {
             system: &system,
-            block: &mut OpenBlock::new(n),
+            block: &mut OpenBlock::new(system.shares()),
             phases: &mut Phases::default(),
             progress: &mut |_| true,
         };
@@ -351,7 +361,7 @@ mod tests {
         let diagonal = preconditioner.inverse_diagonal();
         for i in (0..n).step_by(97) {
             let unit = Matrix::from_fn(n, 1, |j, _| f64::from(u8::from(i == j)));
-            let column = preconditioner.apply(&unit);
+            let column = preconditioner.apply(system.ranks(), &unit);
             let (found, expected) = (diagonal[i], column.get(i, 0));
             assert!(
                 (found - expected).abs() < 1e-9 * expected,

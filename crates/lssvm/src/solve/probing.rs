@@ -30,7 +30,7 @@
 //! summed over a group its effect is of second order, and for a row alone it is lost in the
 //! noise of the probe. Costs as many products with Ω as that takes.
 
-use super::iterate::{Iterate, dots};
+use super::iterate::{Iterate, all_dots};
 use super::leave_one_out::{Estimated, LeaveOneOut, Left};
 use super::preconditioner::Preconditioner;
 use super::{Phase, Phases, Work};
@@ -91,12 +91,13 @@ impl Effort {
 }
 
 /// Bytes for the columns of a batch.
-pub(super) fn bytes<T: Scalar>(n: usize, rank: usize) -> u64 {
+pub(super) fn bytes<T: Scalar>(rows: [usize; 2], rank: usize) -> u64 {
+    let [n, _] = rows;
     let (value, batch) = (size_of::<T>() as u64, BATCH as u64);
     let columns = 11 * batch * n as u64 * value;
     let sums = 8 * n as u64 * size_of::<f64>() as u64;
     let inner = n.div_ceil(TILE) as u64 * batch * rank as u64 * value;
-    columns + sums + inner + product_bytes(n, BATCH)
+    columns + sums + inner + product_bytes::<T>(rows, BATCH)
 }
 
 /// Leave-one-out scores of the solution that `left` knows.
@@ -159,15 +160,17 @@ impl<T: Scalar> BatchSolver<'_, '_, T> {
         let half = self.work.system.kept() == Some(Format::Half);
         let tolerance = self.tolerance;
         let aim = tolerance * if half { HALF_SHARE } else { 1.0 };
-        let scale: Vec<f64> = dots(right, right).into_iter().map(f64::sqrt).collect();
+        let ranks = self.work.system.ranks();
+        let scale = all_dots(ranks, right, right);
+        let scale: Vec<f64> = scale.into_iter().map(f64::sqrt).collect();
         let mut iterate = Iterate::new(right.clone(), aim);
         for _ in 0..MOST_ITERATIONS {
-            let residual = iterate.largest_residual(&scale);
+            let residual = iterate.largest_residual(ranks, &scale);
             if residual <= aim {
                 if half {
                     iterate.refresh(&mut self.work, right);
                 }
-                if !half || iterate.largest_residual(&scale) <= tolerance {
+                if !half || iterate.largest_residual(ranks, &scale) <= tolerance {
                     self.done += 1;
                     return Ok(iterate.v);
                 }
@@ -227,7 +230,7 @@ impl Told {
                 false => T::ZERO,
             });
             let x = solver.solve(&z)?;
-            let p = solver.preconditioner.apply(&z);
+            let p = solver.preconditioner.apply(solver.work.system.ranks(), &z);
             for i in 0..n {
                 told.take(i, (i % probes).checked_sub(first), signs[i], [&x, &p]);
             }
@@ -416,7 +419,7 @@ mod tests {
         exact: f64,
         seed: u64,
     ) -> LeaveOneOut<T> {
-        let (mut block, mut phases) = (OpenBlock::new(system.n()), Phases::default());
+        let (mut block, mut phases) = (OpenBlock::new(system.shares()), Phases::default());
         let mut work = Work {
             system,
             block: &mut block,

@@ -10,6 +10,7 @@ use super::{
     State,
 };
 use crate::linalg::Scalar;
+use crate::ranks::{Ranks, Traffic};
 use crate::system::{Bordered, Certificate, System};
 use crate::{Error, Result};
 
@@ -239,6 +240,8 @@ pub struct Solution<T: Scalar> {
     pub phases: Phases,
     /// The largest jitter of any iteration.
     pub jitter: f64,
+    /// What the steps of this process communicated, following included.
+    pub traffic: Traffic,
 }
 
 /// Runs a plan on a system.
@@ -266,8 +269,11 @@ pub struct Course<'a, T: Scalar> {
     pub state: Option<State<'static>>,
     /// If there is none, the weights that it begins with; none: zero.
     pub start: Option<Bordered<T>>,
-    /// Keeps the state from time to time, and if somebody asked to stop.
+    /// Keeps the state from time to time, and if somebody asked to stop. Where there are
+    /// several ranks, the first has it.
     pub keeper: Option<&'a mut Keeper>,
+    /// The ranks that make the run together: the first decides when it ends.
+    pub ranks: Ranks,
 }
 
 impl<T: Scalar> Default for Course<'_, T> {
@@ -276,6 +282,7 @@ impl<T: Scalar> Default for Course<'_, T> {
             state: None,
             start: None,
             keeper: None,
+            ranks: Ranks::default(),
         }
     }
 }
@@ -293,9 +300,10 @@ pub fn run_on<T: Scalar>(
 ) -> Result<Solution<T>> {
     let [test, validation] = rows;
     let mut track = Track::new(solver, method, limits)?;
-    let mut block = OpenBlock::new(system.n());
+    let mut block = OpenBlock::new(system.shares());
     let mut ended = None;
-    if let Some(mut state) = course.state {
+    if let Some(state) = course.state {
+        let mut state = state.shared(system.shares());
         track.restore(&mut block, [&mut *test, &mut *validation], &mut state)?;
         state.expect_empty()?;
         // Stopped from outside, it may have been at its end all the same.
@@ -303,14 +311,20 @@ pub fn run_on<T: Scalar>(
     } else if let Some(weights) = course.start {
         track.start_from(system, &mut block, [&mut *test, &mut *validation], weights)?;
     }
+    let ranks = &course.ranks;
+    let mut traffic = Traffic::default();
+    ended = agreed(ranks, ended);
     let stopped = loop {
         if let Some(stopped) = ended {
             break stopped;
         }
+        let before = ranks.traffic();
         let step = track.step(system, &mut block, test, validation, every, observer);
-        let iteration = match step {
+        traffic.add(&ranks.traffic().since(&before));
+        let iteration = match ranks.agree(step) {
             Ok(iteration) => {
-                ended = track.end(observer.iteration(&iteration));
+                let asked = observer.iteration(&iteration);
+                ended = agreed(ranks, track.end(asked));
                 iteration
             }
             // Within a step: what the steps before it reached is the result.
@@ -325,16 +339,40 @@ pub fn run_on<T: Scalar>(
             None => keeper.is_due(),
             Some(stopped) => stopped == Stopped::Interrupted && !track.is_partial(),
         };
-        if let Some(keeper) = keeper.filter(|keeper| wanted(keeper)) {
+        if ranks.decide(keeper.as_deref().is_some_and(wanted)) {
             let start = Instant::now();
-            let mut state = State::default();
+            let mut state = State::new(system.shares());
             track.save(&block, [&*test, &*validation], &mut state);
-            keeper.keep(iteration.iteration, &state);
-            observer.checkpoint(keeper.told());
+            if let Some(keeper) = keeper {
+                keeper.keep(iteration.iteration, &state);
+                observer.checkpoint(keeper.told());
+            }
             track.spend(start.elapsed());
         }
     };
     track.leave_one_out(system, &mut block, stopped, observer)?;
     drop(block);
-    Ok(track.finish(system, stopped))
+    Ok(Solution {
+        traffic,
+        ..track.finish(system, stopped)
+    })
+}
+
+/// Why the run ends, if it does, as the first rank sees it: clocks and people differ.
+fn agreed(ranks: &Ranks, own: Option<Stopped>) -> Option<Stopped> {
+    if ranks.is_alone() {
+        return own;
+    }
+    let all = [
+        Stopped::Solved,
+        Stopped::Tolerance,
+        Stopped::NoImprovement,
+        Stopped::Patience,
+        Stopped::Iterations,
+        Stopped::Time,
+        Stopped::Interrupted,
+    ];
+    let place = all.iter().position(|&stopped| Some(stopped) == own);
+    let told = ranks.broadcast(0, vec![place.unwrap_or(all.len()) as u8]);
+    all.get(usize::from(told[0])).copied()
 }

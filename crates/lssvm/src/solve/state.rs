@@ -6,6 +6,9 @@
 //!
 //! Numbers are kept as they are in memory, so that they come back with the same bits,
 //! whatever they are. Those of a solver that is saved are borrowed, not copied.
+//!
+//! Rows that live on several ranks are put together on rank 0, which keeps the state of all;
+//! who takes them back gets its own, whoever had them before.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -17,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use super::Residual;
 use super::run::ITERATION_NUMBERS;
 use crate::linalg::{Matrix, Precision, Scalar};
+use crate::ranks::Shares;
 use crate::system::{Bordered, Certificate};
 use crate::{Error, Result};
 
@@ -32,6 +36,8 @@ pub struct State<'a> {
     /// What comes before the names for now.
     prefix: String,
     parts: BTreeMap<String, Part<'a>>,
+    /// Who has which rows; none: all are here.
+    shares: Option<Shares>,
 }
 
 /// A table of numbers.
@@ -77,6 +83,22 @@ fn kind<T: Scalar>() -> Kind {
 }
 
 impl<'a> State<'a> {
+    /// Nothing yet, of a run whose rows are shared like this.
+    pub fn new(shares: &Shares) -> Self {
+        Self::default().shared(shares)
+    }
+
+    /// The same for a run whose rows are shared like this.
+    pub fn shared(mut self, shares: &Shares) -> Self {
+        self.shares = Some(shares.clone());
+        self
+    }
+
+    /// Who has which rows, if they are on several ranks.
+    fn split_shares(&self) -> Option<Shares> {
+        self.shares.clone().filter(|shares| !shares.is_alone())
+    }
+
     /// Names of what `f` puts or takes begin with this one.
     pub fn within<R>(&mut self, name: &str, f: impl FnOnce(&mut Self) -> R) -> R {
         let before = self.prefix.len();
@@ -106,6 +128,21 @@ impl<'a> State<'a> {
         self.put(name, shape, Cow::Borrowed(bytes));
     }
 
+    /// A matrix of which every rank has its own rows: borrowed if that is all of them.
+    pub fn put_rows<T: Scalar>(&mut self, name: &str, own: &'a Matrix<T>) {
+        let Some(shares) = self.split_shares() else {
+            return self.put_matrix(name, own);
+        };
+        let all = shares.rows_at_first(own);
+        let shape = Shape {
+            kind: kind::<T>(),
+            rows: all.rows(),
+            cols: all.cols(),
+        };
+        let bytes = bytemuck::cast_slice(all.values()).to_vec();
+        self.put(name, shape, Cow::Owned(bytes));
+    }
+
     /// Borrows weights, or what has their shape.
     pub fn put_bordered<T: Scalar>(&mut self, name: &str, w: &'a Bordered<T>) {
         let shape = Shape {
@@ -116,7 +153,7 @@ impl<'a> State<'a> {
         self.within(name, |state| {
             let bias = bytemuck::cast_slice(&w.bias);
             state.put("bias", shape, Cow::Borrowed(bias));
-            state.put_matrix("rows", &w.rows);
+            state.put_rows("rows", &w.rows);
         });
     }
 
@@ -195,7 +232,22 @@ impl<'a> State<'a> {
         Ok(Matrix::from_vec(rows, cols, values(&bytes)))
     }
 
-    /// Takes weights of this many rows and outputs.
+    /// Takes the rows of this rank, so many, of a matrix that all have a part in.
+    pub fn take_rows<T: Scalar>(
+        &mut self,
+        name: &str,
+        (rows, cols): (usize, usize),
+    ) -> Result<Matrix<T>> {
+        let Some(shares) = self.split_shares() else {
+            return self.take_matrix(name, (rows, cols));
+        };
+        let all: Matrix<T> = self.take_matrix(name, (shares.n(), cols))?;
+        let own = shares.own();
+        let values = all.values()[own.start * cols..own.end * cols].to_vec();
+        Ok(Matrix::from_vec(own.len(), cols, values))
+    }
+
+    /// Takes weights of this many rows, those of this rank, and outputs.
     pub fn take_bordered<T: Scalar>(
         &mut self,
         name: &str,
@@ -204,7 +256,7 @@ impl<'a> State<'a> {
         self.within(name, |state| {
             Ok(Bordered {
                 bias: state.take_matrix("bias", (1, outputs))?.into_values(),
-                rows: state.take_matrix("rows", (n, outputs))?,
+                rows: state.take_rows("rows", (n, outputs))?,
             })
         })
     }
@@ -300,6 +352,7 @@ impl<'a> State<'a> {
         Self {
             prefix: String::new(),
             parts,
+            shares: None,
         }
     }
 }

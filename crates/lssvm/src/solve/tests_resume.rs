@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::*;
 use crate::kernel::Kernel;
 use crate::random;
+use crate::ranks::Ranks;
 use crate::system::tests::{problem, weighted_problem};
 use crate::system::{Format, TILE};
 
@@ -108,6 +109,7 @@ impl<T: Scalar> Case<'_, T> {
                 state,
                 start: self.start.clone(),
                 keeper: Some(&mut keeper),
+                ..Course::default()
             };
             let (system, plan) = (self.system, &self.plan);
             let solution = run_on(
@@ -136,6 +138,7 @@ impl<T: Scalar> Case<'_, T> {
                     state,
                     start: None,
                     keeper: None,
+                    ..Course::default()
                 };
                 let solution = run_on(
                     system,
@@ -357,7 +360,8 @@ fn solve<T: Scalar>(
 fn distance(a: &Bordered<f64>, b: &Bordered<f64>) -> f64 {
     let mut difference = a.clone();
     difference.add_scaled(b, -1.0);
-    difference.norm() / b.norm()
+    let alone = Ranks::default();
+    difference.norm(&alone) / b.norm(&alone)
 }
 
 /// These of the rows of a smooth function with some noise.

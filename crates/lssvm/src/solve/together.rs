@@ -40,7 +40,7 @@ pub fn run_together<T: Scalar>(
         running.push((Some(track), test.map(Followed::again)));
     }
     let mut ended: Vec<Option<Solution<T>>> = entries.iter().map(|_| None).collect();
-    let mut block = OpenBlock::new(system.n());
+    let mut block = OpenBlock::new(system.shares());
     while ended.iter().any(Option::is_none) {
         for (index, (track, test)) in running.iter_mut().enumerate() {
             let Some(mut going) = track.take() else {

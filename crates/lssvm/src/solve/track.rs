@@ -9,6 +9,7 @@ use super::{
     Residual, Solution, Solver, State, Step, Stopped, Work,
 };
 use crate::linalg::Scalar;
+use crate::ranks::Traffic;
 use crate::system::{Bordered, Certificate, System};
 use crate::{Error, Result};
 
@@ -292,7 +293,8 @@ impl<T: Scalar> Track<T> {
         }
         let flops = system.true_product_flops(system.outputs() + 1);
         let affordable = self.method.wants_kernel() || flops <= CERTIFY_SHARE * self.phases.flops();
-        affordable.then(|| {
+        // Ranks have rows of their own to count, and must all look or not.
+        system.ranks().decide(affordable).then(|| {
             self.phases
                 .time(Phase::Certify, flops, || system.certify(weights))
         })
@@ -364,6 +366,7 @@ impl<T: Scalar> Track<T> {
             jitter: self.history.iter().map(|i| i.jitter).fold(0.0, f64::max),
             history: self.history,
             phases: self.phases,
+            traffic: Traffic::default(),
         }
     }
 }

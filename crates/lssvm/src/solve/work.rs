@@ -8,6 +8,7 @@
 use super::{BlockInverse, Phase, Phases, State};
 use crate::Result;
 use crate::linalg::Scalar;
+use crate::ranks::Shares;
 use crate::system::{Strip, System};
 
 /// A strip and the factor of its Gram matrix.
@@ -24,9 +25,9 @@ pub struct OpenBlock<T: Scalar> {
 
 impl<T: Scalar> OpenBlock<T> {
     /// Nothing is open yet.
-    pub fn new(n: usize) -> Self {
+    pub fn new(shares: &Shares) -> Self {
         Self {
-            strip: Strip::new(n),
+            strip: Strip::new(shares),
             inverse: None,
             cost: Phases::default(),
             saved: 0.0,
@@ -86,7 +87,7 @@ impl<T: Scalar> Work<'_, T> {
                 let jitter = alike.map_or(0.0, |(_, jitter)| jitter);
                 let memory = block.inverse.take().map(BlockInverse::into_memory);
                 let mut gram = memory.unwrap_or_default();
-                let (n, j) = (self.system.n() as f64, indices.len() as f64);
+                let (n, j) = (self.system.own_rows() as f64, indices.len() as f64);
                 let flops = match self.system.kept() {
                     Some(_) => 0.0,
                     None => self.system.kernel_flops(n * j),
@@ -113,7 +114,8 @@ impl<T: Scalar> Work<'_, T> {
     ) -> R {
         let strip = &self.block.strip;
         let inverse = self.block.inverse.as_ref().expect("a block is open");
-        let (n, j, k) = (self.system.n(), strip.columns(), self.system.outputs());
+        let (j, k) = (strip.columns(), self.system.outputs());
+        let n = self.system.own_rows();
         let flops = 2.0 * products as f64 * n as f64 * j as f64 * k as f64;
         self.phases.time(Phase::Update, flops, || f(strip, inverse))
     }

@@ -29,14 +29,14 @@ pub struct Certificate {
 }
 
 impl Certificate {
-    /// `product`: S a, N × K. `total`: 1ᵀS1; only needed if the sum of a is not zero.
+    /// `product`: S a, the rows of this rank. `total`: 1ᵀS1; only needed if the sum of a is not zero.
     pub(crate) fn new<T: Scalar>(
         system: &System<T>,
         w: &Bordered<T>,
         product: &Matrix<f64>,
         total: f64,
     ) -> Self {
-        let (n, outputs) = (system.n(), system.outputs());
+        let (own, outputs) = (system.own_rows(), system.outputs());
         let mut certificate = Self {
             relative_residual: 0.0,
             relative_residuals: Vec::with_capacity(outputs),
@@ -48,7 +48,7 @@ impl Certificate {
             let bias = w.bias[k].to_f64();
             let (mut squares, mut sum_r, mut scale, mut sum) = (0.0, 0.0, 0.0, 0.0);
             let (mut misfit, mut smooth, mut gap) = (0.0, 0.0, 0.0);
-            for i in 0..n {
+            for i in 0..own {
                 let lambda = system.lambda(i);
                 let (a, y) = (w.rows.get(i, k).to_f64(), system.targets.get(i, k).to_f64());
                 let r = y - product.get(i, k) - bias;
@@ -60,12 +60,15 @@ impl Certificate {
                 gap += r * r / lambda;
                 smooth += a * (product.get(i, k) - lambda * a);
             }
+            let mut sums = [squares, sum_r, scale, sum, misfit, gap, smooth];
+            system.ranks().sum(&mut sums);
+            [squares, sum_r, scale, sum, misfit, gap, smooth] = sums;
             let squares_and_sum = squares + sum * sum;
             let residual = relative(squares_and_sum.sqrt(), scale.sqrt());
             certificate.relative_residuals.push(residual);
             (part, whole) = (part + squares_and_sum, whole + scale);
             certificate.objective += 0.5 * (smooth + misfit);
-            let mean = sum / n as f64;
+            let mean = sum / system.n() as f64;
             certificate.objective_gap += 0.5 * gap + mean * sum_r + 0.5 * mean * mean * total;
         }
         certificate.relative_residual = relative(part.sqrt(), whole.sqrt());
@@ -77,24 +80,25 @@ impl<T: Scalar> System<T> {
     /// Examines W: one look at all of Ω, which is computed again unless it is kept in
     /// full precision.
     pub fn certify(&self, w: &Bordered<T>) -> Certificate {
-        let (n, k) = (self.n(), self.outputs());
+        let (n, k) = (self.own_rows(), self.outputs());
         let with_ones = Matrix::from_fn(n, k + 1, |i, c| match c < k {
             true => w.rows.get(i, c),
             false => T::ONE,
         });
         let product = self.true_product(&with_ones);
         let total = (0..n).map(|i| product.get(i, k)).sum();
+        let total = self.ranks().sum_of(total);
         Certificate::new(self, w, &product, total)
     }
 
     /// Floating-point operations of [`System::true_product`] with so many columns; one
     /// more than the outputs for [`System::certify`].
     pub fn true_product_flops(&self, columns: usize) -> f64 {
-        let n = self.n() as f64;
-        let products = 2.0 * n * n * columns as f64;
+        let values = self.own_rows() as f64 * self.n() as f64;
+        let products = 2.0 * values * columns as f64;
         match self.kept() {
             Some(Format::Full) => products,
-            _ => products + self.kernel_flops(0.5 * n * n),
+            _ => products + self.kernel_flops(0.5 * values),
         }
     }
 }

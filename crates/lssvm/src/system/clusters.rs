@@ -10,6 +10,7 @@ use rayon::prelude::*;
 use super::TILE;
 use crate::linalg::{Points, Scalar};
 use crate::random;
+use crate::ranks::Shares;
 
 /// Rows of a part that its direction is found from.
 const SAMPLE: usize = 500;
@@ -19,30 +20,63 @@ const ROUNDS: usize = 4;
 
 /// A permutation of the rows of `x`: row i of the new order is row `order[i]` of `x`.
 pub fn in_clusters<T: Scalar>(x: &Points<T>, seed: u64) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..x.rows()).collect();
+    in_clusters_of(&Shares::whole(x.rows()), x, seed)
+}
+
+/// The same for rows of several ranks, of which this one has `own`; each knows the order of
+/// all.
+pub fn in_clusters_of<T: Scalar>(shares: &Shares, own: &Points<T>, seed: u64) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..shares.n()).collect();
     // The first rows of a part are then a random sample of it.
     random::shuffle(&mut random::rng(seed), &mut order);
-    split(x, &mut order);
+    split(shares, own, &mut order);
     order
 }
 
-fn split<T: Scalar>(x: &Points<T>, rows: &mut [usize]) {
+fn split<T: Scalar>(shares: &Shares, own: &Points<T>, rows: &mut [usize]) {
     if rows.len() <= TILE {
         return;
     }
-    let direction = widest_direction(x, &rows[..SAMPLE.min(rows.len())]);
-    let mut keyed: Vec<(f64, usize)> = rows
-        .par_iter()
-        .map(|&row| (dot(x, row, &direction), row))
-        .collect();
+    let (left, right) = halve(shares, own, rows);
+    if shares.is_alone() {
+        rayon::join(|| split(shares, own, left), || split(shares, own, right));
+    } else {
+        // All ranks ask for the same rows at the same time.
+        split(shares, own, left);
+        split(shares, own, right);
+    }
+}
+
+/// Puts those rows first that lie on one side, and returns both sides.
+fn halve<'a, T: Scalar>(
+    shares: &Shares,
+    own: &Points<T>,
+    rows: &'a mut [usize],
+) -> (&'a mut [usize], &'a mut [usize]) {
+    let some = &rows[..SAMPLE.min(rows.len())];
+    let direction = match shares.is_alone() {
+        true => widest_direction(own, some),
+        false => {
+            let sample = shares.pick_points(own, some);
+            let all: Vec<usize> = (0..sample.rows()).collect();
+            widest_direction(&sample, &all)
+        }
+    };
+    let key = |row: usize| {
+        shares
+            .place(row)
+            .map_or(0.0, |row| dot(own, row, &direction))
+    };
+    let mut keys: Vec<f64> = rows.par_iter().map(|&row| key(row)).collect();
+    shares.ranks().sum(&mut keys);
+    let mut keyed: Vec<(f64, usize)> = keys.into_iter().zip(rows.iter().copied()).collect();
     // Whole tiles to the left; of equal rows the order stays random.
     let left = rows.len().div_ceil(TILE) / 2 * TILE;
     keyed.select_nth_unstable_by(left, |a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
     for (row, (_, from)) in rows.iter_mut().zip(keyed) {
         *row = from;
     }
-    let (left, right) = rows.split_at_mut(left);
-    rayon::join(|| split(x, left), || split(x, right));
+    rows.split_at_mut(left)
 }
 
 /// About the first principal direction of these rows; zero if they are all equal.
@@ -123,6 +157,7 @@ fn add<T: Scalar>(sum: &mut [f64], x: &Points<T>, row: usize, factor: f64) {
 mod tests {
     use super::*;
     use crate::linalg::{Csr, Matrix};
+    use crate::ranks::threads::on_ranks;
 
     #[test]
     fn tiles_hold_rows_that_resemble_each_other() {
@@ -139,6 +174,20 @@ mod tests {
             assert!(part.iter().all(|row| row % 2 == part[0] % 2));
         }
         assert_eq!(order, in_clusters(&x, 1));
+    }
+
+    #[test]
+    fn ranks_find_the_same_order_together() {
+        let x = Matrix::from_fn(3 * TILE + 5, 3, |i, j| ((i * 7 + j * 3) as f32).sin());
+        let expected = in_clusters(&x.clone().into(), 4);
+        for size in 1..5 {
+            let found = on_ranks(size, |ranks| {
+                let shares = Shares::even(x.rows(), 1, &ranks);
+                let own = Points::from(x.clone()).slice(shares.own());
+                in_clusters_of(&shares, &own, 4)
+            });
+            assert!(found.iter().all(|order| *order == expected), "{size}");
+        }
     }
 
     #[test]

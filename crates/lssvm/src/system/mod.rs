@@ -13,24 +13,28 @@
 //! Solvers see the system through strips of Θ ([`Strip`]), the whole of Ω+λI
 //! ([`System::shifted_kernel`]) and products, never the data or the kernel.
 //! Everything is written as "the bias row, then my rows, then sum", so that
-//! rows can live on several machines.
+//! rows can live on several machines: a system has the rows of one rank ([`Shares`]), and
+//! so has what is said of them; the bias, and sums over rows, are on every rank.
 
+mod bands;
 mod certificate;
 mod clusters;
 mod columns;
 mod cross;
+mod grid;
 mod products;
 mod shifted;
 mod store;
 mod strip;
 
 pub use certificate::Certificate;
-pub use clusters::in_clusters;
+pub use clusters::{in_clusters, in_clusters_of};
 pub use columns::Columns;
 pub use cross::{Cross, add_scores, kernel_matrix};
+pub use grid::TILE;
 pub use products::Products;
 pub use shifted::product_bytes;
-pub use store::{Format, Store, TILE, diagonal};
+pub use store::{Format, Keep, Store, diagonal};
 pub use strip::Strip;
 
 use std::sync::Arc;
@@ -40,14 +44,17 @@ use rayon::prelude::*;
 use crate::kernel::{FillBlock, Kernel, Samples};
 use crate::linalg::factor::mirror_lower;
 use crate::linalg::{MatMut, Matrix, Points, Scalar, sum_of_squares};
+use crate::ranks::{Ranks, Shares};
 use crate::{Error, Result};
+use grid::Grid;
 
-/// A matrix with N+1 rows, of which the first belongs to the bias.
+/// A matrix with N+1 rows, of which the first belongs to the bias. Where rows live on several
+/// ranks, each has its own, and the first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bordered<T: Scalar> {
     /// Row 0: one value an output.
     pub bias: Vec<T>,
-    /// Rows 1 to N.
+    /// Rows 1 to N, or those of them that this rank has.
     pub rows: Matrix<T>,
 }
 
@@ -60,7 +67,7 @@ impl<T: Scalar> Bordered<T> {
         }
     }
 
-    /// N and the number of outputs.
+    /// Rows that are here, and outputs.
     pub fn shape(&self) -> (usize, usize) {
         (self.rows.rows(), self.bias.len())
     }
@@ -88,20 +95,25 @@ impl<T: Scalar> Bordered<T> {
         values.chain(bias).for_each(|(a, &b)| *a += scale * b);
     }
 
-    /// √(Σ v²), summed in `f64`.
-    pub fn norm(&self) -> f64 {
-        (sum_of_squares(&self.bias) + sum_of_squares(self.rows.values())).sqrt()
+    /// √(Σ v²), summed in `f64`, of all rows on all ranks.
+    pub fn norm(&self, ranks: &Ranks) -> f64 {
+        let rows = ranks.sum_of(sum_of_squares(self.rows.values()));
+        (sum_of_squares(&self.bias) + rows).sqrt()
     }
 }
 
 /// ΘW = Z for given training rows, targets, kernel and c.
 #[derive(Debug)]
 pub struct System<T: Scalar> {
+    /// The training rows of this rank.
     samples: Samples<T>,
     kernel: Kernel,
-    /// λᵢ of each training row.
+    /// λᵢ of each of them.
     lambdas: Vec<f64>,
     targets: Matrix<T>,
+    /// Which rank has which rows.
+    shares: Shares,
+    grid: Grid,
     store: Option<Store<T>>,
     /// What Ω is a map of, if that is kept.
     products: Option<Arc<Products<T>>>,
@@ -124,11 +136,16 @@ pub(crate) fn check_c(c: f64) -> Result<()> {
 
 /// Whether all values of preprocessed rows are finite.
 pub(crate) fn check_rows<T: Scalar>(x: &Points<T>) -> Result<()> {
+    check_rows_from(x, 0)
+}
+
+/// The same of rows that begin at this one.
+fn check_rows_from<T: Scalar>(x: &Points<T>, first: usize) -> Result<()> {
     let Some(i) = x.values().iter().position(|v| !v.is_finite()) else {
         return Ok(());
     };
     let (row, column) = x.place(i);
-    let (row, column) = (row + 1, column + 1);
+    let (row, column) = (first + row + 1, column + 1);
     Err(Error::Data(format!(
         "row {row}, feature {column} is not finite after preprocessing; check the data for values \
          too large for this precision"
@@ -151,8 +168,27 @@ impl<T: Scalar> System<T> {
         c: f64,
     ) -> Result<Self> {
         let x = x.into();
+        let shares = Shares::whole(x.rows());
+        Self::shared(shares, x, targets, kernel, c)
+    }
+
+    /// The part that this rank has of a system whose rows live on several: `x` and `targets`
+    /// are its own rows of them. What is wrong with them, the other ranks do not know.
+    pub fn shared(
+        shares: Shares,
+        x: impl Into<Points<T>>,
+        targets: Matrix<T>,
+        kernel: Kernel,
+        c: f64,
+    ) -> Result<Self> {
+        let x = x.into();
         check_c(c)?;
-        if x.rows() == 0 {
+        assert_eq!(
+            x.rows(),
+            shares.own().len(),
+            "a rank has the rows of its share"
+        );
+        if shares.n() == 0 {
             return Err(Error::Data("there are no training rows".into()));
         }
         if x.rows() != targets.rows() {
@@ -162,12 +198,14 @@ impl<T: Scalar> System<T> {
                 targets.rows()
             )));
         }
-        check_rows(&x)?;
+        check_rows_from(&x, shares.own().start)?;
         Ok(Self {
             lambdas: vec![1.0 / c; x.rows()],
             samples: Samples::new(x, &kernel),
             kernel,
             targets,
+            grid: Grid::new(&shares),
+            shares,
             store: None,
             products: None,
             given: false,
@@ -197,13 +235,13 @@ impl<T: Scalar> System<T> {
         Ok(system)
     }
 
-    /// Gives each training row a weight, which must be positive: a row that counts for
-    /// nothing is no training row.
+    /// Gives each training row of this rank a weight, which must be positive: a row that
+    /// counts for nothing is no training row.
     pub fn with_weights(mut self, weights: &[f64]) -> Result<Self> {
-        if weights.len() != self.n() {
+        if weights.len() != self.own_rows() {
             return Err(Error::Data(format!(
                 "{} training rows, but {} weights",
-                self.n(),
+                self.own_rows(),
                 weights.len()
             )));
         }
@@ -221,13 +259,41 @@ impl<T: Scalar> System<T> {
     }
 
     /// Computes Ω and keeps it ([`Store::bytes`] of memory): from then on strips
-    /// are copied. `progress` as for [`Store::new`].
+    /// are copied. `progress` is told the share that is done and may return false to give up,
+    /// which ends in an error.
     pub fn keep_kernel(
         &mut self,
         format: Format,
         progress: &mut dyn FnMut(f64) -> bool,
     ) -> Result<()> {
-        let store = Store::new(&self.kernel, &self.samples, format, progress)?;
+        self.keep_some(format, Keep::Share, progress)
+    }
+
+    /// The same where a rank may need more of Ω than its share of a product.
+    pub fn keep_some(
+        &mut self,
+        format: Format,
+        keep: Keep,
+        progress: &mut dyn FnMut(f64) -> bool,
+    ) -> Result<()> {
+        let largest = match format {
+            Format::Full => 1.0,
+            Format::Half => {
+                let own = store::largest_of_diagonal(&self.kernel, &self.samples);
+                let largest = self.ranks().each(own).into_iter().fold(0.0, f64::max);
+                if largest > 0.0 { largest } else { 1.0 }
+            }
+        };
+        let mut store = Store::new(format, &self.grid, keep, largest);
+        self.in_bands(|band| {
+            let places = band.places(|place| store.keeps(place));
+            let filled = store.fill(
+                &places,
+                &mut |done| progress(band.done(done)),
+                &|place, out: &mut [T]| band.fill(place, out),
+            );
+            self.ranks().agree(filled)
+        })?;
         self.store = Some(store);
         Ok(())
     }
@@ -242,7 +308,8 @@ impl<T: Scalar> System<T> {
     }
 
     /// The lower half of Ω in tiles of [`TILE`] rows, row after row, to be worked
-    /// on: copied if Ω is kept, else computed. `progress` as for [`Store::new`].
+    /// on: copied if Ω is kept, else computed. `progress` as for [`System::keep_kernel`]. One
+    /// rank must have all rows.
     pub fn tiles(&self, progress: &mut dyn FnMut(f64) -> bool) -> Result<Vec<Matrix<T>>> {
         let (kernel, samples) = (&self.kernel, &self.samples);
         match (
@@ -260,9 +327,29 @@ impl<T: Scalar> System<T> {
         self.store.as_ref().map(Store::format)
     }
 
-    /// N, the number of training rows. Θ has one row more.
+    /// N, the number of training rows on all ranks. Θ has one row more.
     pub fn n(&self) -> usize {
+        self.shares.n()
+    }
+
+    /// The number of training rows that this rank has; N if there is no other.
+    pub fn own_rows(&self) -> usize {
         self.samples.len()
+    }
+
+    /// Which rank has which rows.
+    pub fn shares(&self) -> &Shares {
+        &self.shares
+    }
+
+    /// The ranks that the rows live on.
+    pub fn ranks(&self) -> &Ranks {
+        self.shares.ranks()
+    }
+
+    /// Weights that are all zero.
+    pub fn zeros(&self) -> Bordered<T> {
+        Bordered::zeros(self.own_rows(), self.outputs())
     }
 
     /// K, the number of classes or outputs.
@@ -270,13 +357,13 @@ impl<T: Scalar> System<T> {
         self.targets.cols()
     }
 
-    /// λᵢ = 1/(c wᵢ) of a training row.
+    /// λᵢ = 1/(c wᵢ) of one of the training rows that this rank has, by its place there.
     pub fn lambda(&self, row: usize) -> f64 {
         self.lambdas[row]
     }
 
     /// Adds λᵢ to the diagonal of tiles of Ω's lower half, row after row, whose first
-    /// row is this one.
+    /// row is this one of this rank's.
     pub fn shift_tiles(&self, tiles: &mut [Matrix<T>], first: usize) {
         let (mut at, mut start) = (0, first);
         for tile_row in 1.. {
@@ -295,12 +382,12 @@ impl<T: Scalar> System<T> {
         &self.kernel
     }
 
-    /// Y
+    /// Y of the rows of this rank.
     pub fn targets(&self) -> &Matrix<T> {
         &self.targets
     }
 
-    /// The training rows.
+    /// The training rows of this rank.
     pub fn samples(&self) -> &Samples<T> {
         &self.samples
     }
@@ -318,12 +405,24 @@ impl<T: Scalar> System<T> {
         }
     }
 
+    /// Values that are kept of a training row, on average over all ranks.
+    pub fn width(&self) -> usize {
+        let points = self.samples.points();
+        match points.is_sparse() && !self.shares.is_alone() {
+            true => {
+                let kept = self.ranks().sum_of(points.values().len() as f64);
+                (kept as usize).div_ceil(self.n())
+            }
+            false => points.width(),
+        }
+    }
+
     /// Floating-point operations to compute `values` values of Ω.
     pub fn kernel_flops(&self, values: f64) -> f64 {
         values * self.kernel.flops(self.samples.points().width())
     }
 
-    /// Ω(x, x) of the training rows.
+    /// Ω(x, x) of the training rows of this rank.
     pub fn diagonal(&self) -> Vec<f64> {
         match (&self.store, self.given) {
             (Some(store), true) => store.diagonal(),
@@ -331,12 +430,12 @@ impl<T: Scalar> System<T> {
         }
     }
 
-    /// Σ Ω(x, x) over the training rows.
+    /// Σ Ω(x, x) over the training rows of this rank.
     pub fn trace(&self) -> f64 {
         self.diagonal().iter().sum()
     }
 
-    /// Ω+λI, both triangles.
+    /// Ω+λI, both triangles. One rank must have all rows.
     ///
     /// `progress` is told the share of the work done and may return false to
     /// give up, which ends in an error.
@@ -376,7 +475,7 @@ impl<T: Scalar> System<T> {
         Ok(out)
     }
 
-    /// Θ · W, computing all of Ω once and keeping none of it.
+    /// Θ · W, computing all of Ω once and keeping none of it. One rank must have all rows.
     pub fn product(&self, w: &Bordered<T>) -> Bordered<T> {
         let mut out = w.clone();
         let rows = out.rows.values_mut().chunks_mut(self.outputs().max(1));
@@ -400,7 +499,7 @@ impl<T: Scalar> System<T> {
         let mut residual = self.product(w);
         let z = self.right_hand_side();
         residual.add_scaled(&z, -T::ONE);
-        relative(residual.norm(), z.norm())
+        relative(residual.norm(self.ranks()), z.norm(self.ranks()))
     }
 }
 

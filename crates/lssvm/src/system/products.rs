@@ -17,7 +17,7 @@ pub struct Products<T: Scalar> {
 }
 
 impl<T: Scalar> Products<T> {
-    /// Computes them. `progress` as for [`super::Store::new`].
+    /// Computes them. `progress` as for [`super::System::keep_kernel`].
     pub fn new(
         relation: Relation,
         samples: &Samples<T>,

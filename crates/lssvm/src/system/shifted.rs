@@ -8,6 +8,9 @@
 //!     tile (r, c):   out_r += T · V_c,   and   out_c += Tᵀ · V_r   if r ≠ c
 //! ```
 //!
+//! Where rows live on several ranks, each looks at its share of the tiles, for all rows, and
+//! what they found is added.
+//!
 //! Sums over the columns of a tile are taken in the precision of the values, sums
 //! over tiles in `f64`. The order of all sums depends on the shape and the number
 //! of threads alone: equal runs give equal bits.
@@ -16,8 +19,10 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::store::{PANEL, Show, TILE, extent, fill_tile};
-use super::{Format, System};
+use super::bands::Band;
+use super::grid::{Place, TILE};
+use super::store::{PANEL, Show};
+use super::{Format, Store, System};
 use crate::linalg::skinny::{self, Ahead};
 use crate::linalg::{MatMut, MatRef, Matrix, Scalar, padded};
 
@@ -26,123 +31,187 @@ const PARTS_PER_THREAD: usize = 4;
 const FEWEST_PARTS: usize = 8;
 
 /// Shows a tile of Ω in panels of a few rows, with the place of the first in the tile.
-type Panels<'a, T> = dyn Fn((usize, usize), &mut Vec<T>, &mut Show<'_, T>) + Sync + 'a;
+type Panels<'a, T> = dyn Fn(Place, &mut Vec<T>, &mut Show<'_, T>) + Sync + 'a;
 
 impl<T: Scalar> System<T> {
     /// Rows of tiles in S.
     pub fn tile_rows(&self) -> usize {
-        self.n().div_ceil(TILE)
+        self.grid.len()
+    }
+
+    /// Those that this rank has.
+    pub fn own_tiles(&self) -> Range<usize> {
+        self.grid.own()
     }
 
     /// Training rows that a range of tile rows covers.
     pub fn rows_of_tiles(&self, tiles: &Range<usize>) -> Range<usize> {
-        let n = self.n();
-        (tiles.start * TILE).min(n)..(tiles.end * TILE).min(n)
+        self.grid.rows(tiles)
     }
 
-    /// Shows tile (`row`, `column`), `row` ≥ `column`, of Ω in panels of a few
-    /// rows, with the place of the first in the tile.
-    fn panels(&self, place: (usize, usize), scratch: &mut Vec<T>, show: &mut Show<'_, T>) {
+    /// The same for tile rows of this rank: where they are among its rows.
+    pub fn own_rows_of_tiles(&self, tiles: &Range<usize>) -> Range<usize> {
+        let (rows, first) = (self.grid.rows(tiles), self.shares.own().start);
+        rows.start - first..rows.end - first
+    }
+
+    /// Shows a tile of Ω that is kept, or that lies between the rows of a band and those of
+    /// this rank, in panels of a few rows, with the place of the first in the tile.
+    fn panels(
+        &self,
+        band: &Band<'_, T>,
+        place: Place,
+        scratch: &mut Vec<T>,
+        show: &mut Show<'_, T>,
+    ) {
         match &self.store {
             Some(store) => store.panels(place, PANEL, scratch, show),
-            None => self.computed_panels(place, scratch, show),
+            None => self.computed_panels(band, place, scratch, show),
         }
     }
 
     /// The same, computed here and now.
     fn computed_panels(
         &self,
-        (row, column): (usize, usize),
+        band: &Band<'_, T>,
+        place: Place,
         scratch: &mut Vec<T>,
         show: &mut Show<'_, T>,
     ) {
-        let (rows, columns) = (extent(row, self.n()), extent(column, self.n()));
-        scratch.resize(rows.len() * columns.len(), T::ZERO);
-        fill_tile(&self.kernel, &self.samples, (row, column), scratch);
-        for (place, panel) in scratch.chunks(PANEL * columns.len()).enumerate() {
-            let panel = MatRef::new(panel.len() / columns.len(), columns.len(), panel);
+        let columns = self.grid.extent(place.1).len();
+        scratch.resize(self.grid.size(place), T::ZERO);
+        band.fill(place, scratch);
+        for (place, panel) in scratch.chunks(PANEL * columns).enumerate() {
+            let panel = MatRef::new(panel.len() / columns, columns, panel);
             show(place * PANEL, panel, Ahead::NOTHING);
         }
     }
 
-    /// S · V, summed in `f64`; Ω as it is kept, or computed again.
+    /// S · V, summed in `f64`; Ω as it is kept, or computed again. Of V and of the product
+    /// each rank has its own rows.
     pub fn shifted_product(&self, v: &Matrix<T>) -> Matrix<f64> {
-        self.product_by(v, &|place, scratch, show| self.panels(place, scratch, show))
+        self.product_by(v, self.store.as_ref())
     }
 
     /// S · V, summed in `f64`; if Ω is kept in half precision it is computed again.
     pub fn true_product(&self, v: &Matrix<T>) -> Matrix<f64> {
-        match self.kept() {
-            Some(Format::Full) => self.shifted_product(v),
-            _ => self.product_by(v, &|place, scratch, show| {
-                self.computed_panels(place, scratch, show)
-            }),
-        }
+        let full = |store: &&Store<T>| store.format() == Format::Full;
+        self.product_by(v, self.store.as_ref().filter(full))
     }
 
-    /// S · V of the tiles that `panels` shows.
-    fn product_by(&self, v: &Matrix<T>, panels: &Panels<'_, T>) -> Matrix<f64> {
+    /// S · V of the tiles that are kept, or that are computed now.
+    fn product_by(&self, v: &Matrix<T>, store: Option<&Store<T>>) -> Matrix<f64> {
+        assert_eq!(v.rows(), self.own_rows());
         let (n, k) = (self.n(), v.cols());
-        assert_eq!(v.rows(), n);
-        let wide = padded::padded(v.view());
-        let parts = equal_parts(self.tile_rows(), product_parts());
-        let partial: Vec<Matrix<f64>> = parts
-            .into_par_iter()
-            .map(|part| self.product_of_part(part, v, &wide, panels))
-            .collect();
-        let mut out = Matrix::from_fn(n, k, |i, c| self.lambdas[i] * v.get(i, c).to_f64());
-        for part in partial {
-            let pairs = out.values_mut().iter_mut().zip(part.values());
-            pairs.for_each(|(out, &p)| *out += p);
+        let all = self.shares.all_rows(v);
+        let wide = padded::padded(all.view());
+        let mut out = Matrix::zeros(n, k);
+        let first = self.shares.own().start * k;
+        let own = &mut out.values_mut()[first..first + v.values().len()];
+        let rows = own.chunks_mut(k.max(1)).zip(v.values().chunks(k.max(1)));
+        for ((out, v), lambda) in rows.zip(&self.lambdas) {
+            let pairs = out.iter_mut().zip(v);
+            pairs.for_each(|(out, v)| *out = lambda * v.to_f64());
         }
-        out
+        let mut add = |places: &[Place], panels: &Panels<'_, T>| {
+            let partial: Vec<Matrix<f64>> = self
+                .parts(places)
+                .into_par_iter()
+                .map(|part| self.product_of_part(part, &all, &wide, panels))
+                .collect();
+            for part in partial {
+                let pairs = out.values_mut().iter_mut().zip(part.values());
+                pairs.for_each(|(out, &p)| *out += p);
+            }
+        };
+        let mine = |place: Place| self.grid.is_mine(place);
+        match store {
+            Some(store) => {
+                let places: Vec<Place> = self.grid.places().filter(|&p| mine(p)).collect();
+                add(&places, &|place, scratch, show| {
+                    store.panels(place, PANEL, scratch, show)
+                });
+            }
+            None => {
+                let shown = self.in_bands(|band| {
+                    add(&band.places(mine), &|place, scratch, show| {
+                        self.computed_panels(band, place, scratch, show)
+                    });
+                    Ok(())
+                });
+                shown.expect("nothing here can fail");
+            }
+        }
+        self.own_part_of_sum(out)
     }
 
-    /// What the tiles of some tile rows contribute to Ω · V: rows 0 to the last
-    /// that they cover.
+    /// The rows of this rank of what all ranks have a part in.
+    fn own_part_of_sum(&self, mut all: Matrix<f64>) -> Matrix<f64> {
+        if self.shares.is_alone() {
+            return all;
+        }
+        self.ranks().sum(all.values_mut());
+        let (own, k) = (self.shares.own(), all.cols());
+        let values = all.values()[own.start * k..own.end * k].to_vec();
+        Matrix::from_vec(own.len(), k, values)
+    }
+
+    /// Tiles of a product in parts of about as many: whole tile rows where one rank looks
+    /// at all of them.
+    fn parts<'a>(&self, places: &'a [Place]) -> Vec<&'a [Place]> {
+        if !self.shares.is_alone() {
+            let size = places.len().div_ceil(product_parts()).max(1);
+            return places.chunks(size).collect();
+        }
+        let before = |row: usize| row * (row + 1) / 2;
+        let parts = equal_parts(self.tile_rows(), product_parts()).into_iter();
+        let parts = parts.map(|rows| &places[before(rows.start)..before(rows.end)]);
+        parts.collect()
+    }
+
+    /// What some tiles contribute to Ω · V: rows 0 to the last that they cover.
     fn product_of_part(
         &self,
-        part: Range<usize>,
+        part: &[Place],
         v: &Matrix<T>,
         wide: &Matrix<T>,
         panels: &Panels<'_, T>,
     ) -> Matrix<f64> {
         let (k, width) = (v.cols(), wide.cols());
-        let mut out = Matrix::<f64>::zeros(self.rows_of_tiles(&part).end, k);
+        let last = part.iter().map(|place| self.grid.extent(place.0).end);
+        let mut out = Matrix::<f64>::zeros(last.max().unwrap_or(0), k);
         let (mut scratch, mut own, mut mirrored) = (Vec::new(), Vec::new(), Vec::new());
-        for row in part {
-            let rows = extent(row, self.n());
-            for column in 0..=row {
-                let columns = extent(column, self.n());
-                let v_c = wide.row_range(columns.start, columns.end);
-                own.clear();
-                own.resize(rows.len() * width, T::ZERO);
-                mirrored.clear();
-                mirrored.resize(k * columns.len(), T::ZERO);
-                panels((row, column), &mut scratch, &mut |top, panel, ahead| {
-                    let bottom = top + panel.rows();
-                    let here = &mut own[top * width..bottom * width];
-                    let here = MatMut::new(panel.rows(), width, here);
-                    padded::add_product(here, panel, v_c, ahead);
-                    if row != column {
-                        let v = v.row_range(rows.start + top, rows.start + bottom);
-                        skinny::add_transposed_product(&mut mirrored, panel, v);
-                    }
-                });
-                let sums = out.values_mut()[rows.start * k..].chunks_exact_mut(k);
-                sums.zip(own.chunks_exact(width))
-                    .for_each(|(out, own)| add(out, own));
+        for &(row, column) in part {
+            let (rows, columns) = (self.grid.extent(row), self.grid.extent(column));
+            let v_c = wide.row_range(columns.start, columns.end);
+            own.clear();
+            own.resize(rows.len() * width, T::ZERO);
+            mirrored.clear();
+            mirrored.resize(k * columns.len(), T::ZERO);
+            panels((row, column), &mut scratch, &mut |top, panel, ahead| {
+                let bottom = top + panel.rows();
+                let here = &mut own[top * width..bottom * width];
+                let here = MatMut::new(panel.rows(), width, here);
+                padded::add_product(here, panel, v_c, ahead);
                 if row != column {
-                    let out = &mut out.values_mut()[columns.start * k..columns.end * k];
-                    add_transposed(out, &mirrored, k);
+                    let v = v.row_range(rows.start + top, rows.start + bottom);
+                    skinny::add_transposed_product(&mut mirrored, panel, v);
                 }
+            });
+            let sums = out.values_mut()[rows.start * k..].chunks_exact_mut(k);
+            sums.zip(own.chunks_exact(width))
+                .for_each(|(out, own)| add(out, own));
+            if row != column {
+                let out = &mut out.values_mut()[columns.start * k..columns.end * k];
+                add_transposed(out, &mirrored, k);
             }
         }
         out
     }
 
     /// `r −= S[:, rows of these tiles] · change`, in the rows of the tile rows that are
-    /// `wanted`; what happens to others does not matter.
+    /// `wanted`; what happens to others does not matter. Of `r` each rank has its own rows,
+    /// the change is on all; the tiles are of one rank.
     pub fn subtract_columns(
         &self,
         r: &mut Matrix<T>,
@@ -153,20 +222,27 @@ impl<T: Scalar> System<T> {
         let k = r.cols();
         let within = self.rows_of_tiles(tiles);
         assert_eq!((change.rows(), change.cols()), (within.len(), k));
+        let band = match self.store {
+            Some(_) => self.own_band(tiles.clone()),
+            None => self.band(tiles.clone()),
+        };
         let negative = skinny::transpose_scaled(change.view(), -T::ONE);
+        let first = self.own_tiles().start;
         r.values_mut()
             .par_chunks_mut(TILE * k)
             .enumerate()
+            .map(|(place, r)| (first + place, r))
             .filter(|(other, _)| wanted(*other))
             .for_each_init(
                 || (Vec::new(), Vec::new()),
                 |(scratch, sums), (other, r)| {
                     for tile in tiles.clone() {
-                        let rows = extent(tile, self.n());
+                        let rows = self.grid.extent(tile);
                         let place = rows.start - within.start..rows.end - within.start;
                         if other >= tile {
                             let change = negative.view().col_range(place.start, place.end);
-                            self.panels((other, tile), scratch, &mut |top, panel, ahead| {
+                            let tile = (other, tile);
+                            self.panels(&band, tile, scratch, &mut |top, panel, ahead| {
                                 let r = &mut r[top * k..(top + panel.rows()) * k];
                                 let r = MatMut::new(panel.rows(), k, r);
                                 skinny::add_product_and_fetch(r, panel, change, ahead);
@@ -174,7 +250,8 @@ impl<T: Scalar> System<T> {
                         } else {
                             sums.clear();
                             sums.resize(r.len(), T::ZERO);
-                            self.panels((tile, other), scratch, &mut |top, panel, _| {
+                            let tile = (tile, other);
+                            self.panels(&band, tile, scratch, &mut |top, panel, _| {
                                 let start = place.start + top;
                                 let change = change.row_range(start, start + panel.rows());
                                 skinny::add_transposed_product(sums, panel, change);
@@ -189,8 +266,12 @@ impl<T: Scalar> System<T> {
                     }
                 },
             );
-        let own = r.values_mut()[within.start * k..within.end * k].chunks_exact_mut(k);
-        for (i, (r, &lambda)) in own.zip(&self.lambdas[within]).enumerate() {
+        let Some(start) = self.shares.place(within.start) else {
+            return;
+        };
+        let end = start + within.len();
+        let own = r.values_mut()[start * k..end * k].chunks_exact_mut(k);
+        for (i, (r, &lambda)) in own.zip(&self.lambdas[start..end]).enumerate() {
             let lambda = T::from_f64(lambda);
             let pairs = r.iter_mut().zip(change.row(i));
             pairs.for_each(|(r, &c)| *r -= lambda * c);
@@ -198,16 +279,17 @@ impl<T: Scalar> System<T> {
     }
 
     /// The tiles of Ω[rows of these tiles, the same rows] in its lower half, row after
-    /// row, to be worked on.
+    /// row, to be worked on. They must be of this rank.
     pub fn block_tiles(&self, tiles: &Range<usize>) -> Vec<Matrix<T>> {
         let places: Vec<_> = tiles
             .clone()
             .flat_map(|row| (tiles.start..=row).map(move |column| (row, column)))
             .collect();
-        let tile = |scratch: &mut Vec<T>, (row, column)| {
-            let (rows, columns) = (extent(row, self.n()), extent(column, self.n()));
+        let band = self.own_band(tiles.clone());
+        let tile = |scratch: &mut Vec<T>, place: Place| {
+            let (rows, columns) = (self.grid.extent(place.0), self.grid.extent(place.1));
             let mut values = Vec::with_capacity(rows.len() * columns.len());
-            self.panels((row, column), scratch, &mut |_, panel, _| {
+            self.panels(&band, place, scratch, &mut |_, panel, _| {
                 (0..panel.rows()).for_each(|i| values.extend_from_slice(panel.row(i)));
             });
             Matrix::from_vec(rows.len(), columns.len(), values)
@@ -215,7 +297,8 @@ impl<T: Scalar> System<T> {
         places.into_par_iter().map_init(Vec::new, tile).collect()
     }
 
-    /// The tile of Ω on its diagonal in this tile row, to be worked on.
+    /// The tile of Ω on its diagonal in this tile row, to be worked on. It must be of this
+    /// rank.
     pub fn diagonal_tile(&self, place: usize) -> Matrix<T> {
         let only = self.block_tiles(&(place..place + 1)).pop();
         only.expect("a block of one tile row has one tile")
@@ -227,11 +310,16 @@ fn product_parts() -> usize {
     (PARTS_PER_THREAD * rayon::current_num_threads()).max(FEWEST_PARTS)
 }
 
-/// Bytes of the sums of a product with `k` columns: a part has those of all rows up to its
-/// last, on average two thirds of them.
-pub fn product_bytes(n: usize, k: usize) -> u64 {
+/// Bytes of the sums of a product with `k` columns, for so many rows on this rank and on all:
+/// a part has those of all rows up to its last, on average two thirds of them. Several ranks
+/// also have the columns of all.
+pub fn product_bytes<T>([own, n]: [usize; 2], k: usize) -> u64 {
     let all = (n * k * size_of::<f64>()) as u64;
-    all * (2 * product_parts() as u64 + 1) / 3
+    let parts = product_parts() as u64;
+    match own == n {
+        true => all * (2 * parts + 1) / 3,
+        false => all * (parts + 1) + (2 * n * k * size_of::<T>()) as u64,
+    }
 }
 
 /// Cuts tile rows 0 to `rows`, of which row r has r + 1 tiles, into at most

@@ -9,6 +9,8 @@
 //! Computing it costs half of what one pass over all strips costs; after that a
 //! strip of J columns is a copy, and a product with Ω runs at the speed of memory.
 //!
+//! Where rows live on several ranks, each keeps the tiles that it has a use for ([`Keep`]).
+//!
 //! In half precision the values are divided by the largest of the diagonal, which
 //! bounds them all for a positive kernel, so that none overflows.
 
@@ -17,16 +19,14 @@ use std::ops::Range;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::kernel::{FillBlock, Kernel, Samples};
+use super::grid::{Grid, Place, TILE};
+use crate::kernel::{FillBlock, Kernel, Samples, SamplesRef};
 use crate::linalg::factor::mirror_lower;
 use crate::linalg::half::{self, f16};
 use crate::linalg::skinny::Ahead;
 use crate::linalg::{MatMut, MatRef, Matrix, Scalar, huge};
+use crate::ranks::Shares;
 use crate::{Error, Result};
-
-/// Rows of a tile: large enough for the speed of the matrix product, small
-/// enough to be spread over threads.
-pub const TILE: usize = 1024;
 
 /// Rows of a tile that are looked at together: with 1024 columns in `f32` they
 /// fill a quarter of a megabyte and stay in the second-level cache while they are
@@ -55,12 +55,28 @@ pub enum Format {
     Half,
 }
 
-/// The lower half of Ω: its tiles one after the other in memory, row after row.
+/// Which tiles a rank keeps. Where there is one rank, all of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keep {
+    /// Those that it looks at in a product: N²/2R values.
+    Share,
+    /// All that its own rows have a part in, so that it can change any of them alone: N²/R
+    /// values.
+    Rows,
+}
+
+/// The lower half of Ω, or what a rank keeps of it: its tiles one after the other in memory,
+/// row after row.
 #[derive(Debug)]
 pub struct Store<T: Scalar> {
     values: Values<T>,
-    n: usize,
+    grid: Grid,
+    /// Where the tiles begin that are kept, in the order of [`Grid::places`].
+    starts: Vec<usize>,
 }
+
+/// The beginning of a tile that is not kept.
+const NOWHERE: usize = usize::MAX;
 
 #[derive(Debug)]
 enum Values<T: Scalar> {
@@ -69,47 +85,72 @@ enum Values<T: Scalar> {
 }
 
 impl<T: Scalar> Store<T> {
-    /// Computes Ω of these rows. `progress` is told the share that is done and
-    /// may return false to give up, which ends in an error.
-    pub fn new(
-        kernel: &Kernel,
-        samples: &Samples<T>,
-        format: Format,
-        progress: &mut dyn FnMut(f64) -> bool,
-    ) -> Result<Self> {
-        let n = samples.len();
-        let values = match format {
-            Format::Full => {
-                let mut values = huge::zeros(values_before(n.div_ceil(TILE), 0, n));
-                each_tile(&mut values, n, progress, &|place, out: &mut [T]| {
-                    fill_tile(kernel, samples, place, out);
-                })?;
-                Values::Full(values)
-            }
-            Format::Half => {
-                let scale = largest_of_diagonal(kernel, samples);
-                let mut values = huge::zeros(values_before(n.div_ceil(TILE), 0, n));
-                each_tile(&mut values, n, progress, &|place, out: &mut [f16]| {
-                    let mut tile = vec![T::ZERO; out.len()];
-                    fill_tile(kernel, samples, place, &mut tile);
-                    half::narrow(&tile, out, scale);
-                })?;
-                Values::Half {
-                    values,
-                    scale: T::from_f64(scale),
-                }
-            }
+    /// Room for Ω, of which nothing is computed yet. `largest`: what bounds its values.
+    pub(super) fn new(format: Format, grid: &Grid, keep: Keep, largest: f64) -> Self {
+        let kept = |place: Place| match keep {
+            Keep::Share => grid.is_mine(place),
+            Keep::Rows => grid.touches(place),
         };
-        Ok(Self { values, n })
+        let mut end = 0;
+        let start = |place: Place| match kept(place) {
+            true => {
+                let start = end;
+                end += grid.size(place);
+                start
+            }
+            false => NOWHERE,
+        };
+        let starts = grid.places().map(start).collect();
+        let values = match format {
+            Format::Full => Values::Full(huge::zeros(end)),
+            Format::Half => Values::Half {
+                values: huge::zeros(end),
+                scale: T::from_f64(largest),
+            },
+        };
+        Self {
+            values,
+            grid: grid.clone(),
+            starts,
+        }
+    }
+
+    /// Whether a tile is kept.
+    pub(super) fn keeps(&self, place: Place) -> bool {
+        self.starts[index(place)] != NOWHERE
+    }
+
+    /// Computes these tiles, which are kept, on the pool. `progress` is told the share that is
+    /// done and may return false to give up, which ends in an error.
+    pub(super) fn fill(
+        &mut self,
+        places: &[Place],
+        progress: &mut dyn FnMut(f64) -> bool,
+        make: &MakeTile<'_, T>,
+    ) -> Result<()> {
+        let (grid, starts) = (&self.grid, &self.starts);
+        match &mut self.values {
+            Values::Full(values) => each_tile(values, (grid, starts), places, progress, make),
+            Values::Half { values, scale } => {
+                let scale = scale.to_f64();
+                let narrow = |place: Place, out: &mut [f16]| {
+                    let mut tile = vec![T::ZERO; out.len()];
+                    make(place, &mut tile);
+                    half::narrow(&tile, out, scale);
+                };
+                each_tile(values, (grid, starts), places, progress, &narrow)
+            }
+        }
     }
 
     /// A matrix that was computed elsewhere; only its lower half is read.
     pub fn of_matrix(omega: &Matrix<T>) -> Self {
         let n = omega.rows();
         assert_eq!(n, omega.cols(), "a kernel matrix is square");
-        let mut values = huge::zeros(values_before(n.div_ceil(TILE), 0, n));
+        let grid = Grid::new(&Shares::whole(n));
+        let mut store = Self::new(Format::Full, &grid, Keep::Share, 1.0);
         let copy = |(row, column), out: &mut [T]| {
-            let (rows, columns) = (extent(row, n), extent(column, n));
+            let (rows, columns) = (grid.extent(row), grid.extent(column));
             for (i, out) in rows.zip(out.chunks_exact_mut(columns.len())) {
                 for (j, out) in columns.clone().zip(out) {
                     *out = omega.get(i.max(j), i.min(j));
@@ -117,17 +158,15 @@ impl<T: Scalar> Store<T> {
             }
         };
         // It cannot be interrupted, since nobody is asked.
-        let _ = each_tile(&mut values, n, &mut |_| true, &copy);
-        Self {
-            values: Values::Full(values),
-            n,
-        }
+        let places: Vec<Place> = grid.places().collect();
+        let _ = store.fill(&places, &mut |_| true, &copy);
+        store
     }
 
     /// The diagonal.
     pub(super) fn diagonal(&self) -> Vec<f64> {
-        let (mut all, mut scratch) = (Vec::with_capacity(self.n), Vec::new());
-        for row in 0..self.n.div_ceil(TILE) {
+        let (mut all, mut scratch) = (Vec::new(), Vec::new());
+        for row in self.grid.own() {
             self.panels((row, row), TILE, &mut scratch, &mut |top, panel, _| {
                 let values = (0..panel.rows()).map(|i| panel.row(i)[top + i].to_f64());
                 all.extend(values);
@@ -136,9 +175,9 @@ impl<T: Scalar> Store<T> {
         all
     }
 
-    /// Bytes of a store for `n` rows.
+    /// Bytes of a store for `n` rows, if one rank keeps all of it.
     pub fn bytes(n: usize, format: Format) -> u64 {
-        let values = values_before(n.div_ceil(TILE), 0, n) as u64;
+        let values = all_values(n) as u64;
         values
             * match format {
                 Format::Full => size_of::<T>() as u64,
@@ -159,18 +198,19 @@ impl<T: Scalar> Store<T> {
         let Values::Full(values) = &self.values else {
             return None;
         };
-        let copy = |(row, column)| {
-            let (rows, columns) = (extent(row, self.n).len(), extent(column, self.n).len());
-            let tile = &values[self.range(row, column)];
+        let copy = |place: Place| {
+            let (rows, columns) = self.shape(place);
+            let start = self.starts[index(place)];
+            let tile = &values[start..start + rows * columns];
             Matrix::from_vec(rows, columns, tile.to_vec())
         };
-        Some(places(self.n).into_par_iter().map(copy).collect())
+        let places: Vec<Place> = self.grid.places().collect();
+        Some(places.into_par_iter().map(copy).collect())
     }
 
-    /// Where the values of a tile are.
-    fn range(&self, row: usize, column: usize) -> Range<usize> {
-        let start = values_before(row, column, self.n);
-        start..start + extent(row, self.n).len() * extent(column, self.n).len()
+    /// Rows and columns of a tile.
+    fn shape(&self, (row, column): Place) -> (usize, usize) {
+        (self.grid.extent(row).len(), self.grid.extent(column).len())
     }
 
     /// Shows tile (`row`, `column`) in panels of `height` rows, with the place of
@@ -178,13 +218,13 @@ impl<T: Scalar> Store<T> {
     /// widened in `scratch`.
     pub(super) fn panels(
         &self,
-        (row, column): (usize, usize),
+        place: Place,
         height: usize,
         scratch: &mut Vec<T>,
         show: &mut Show<'_, T>,
     ) {
-        let (rows, columns) = (extent(row, self.n).len(), extent(column, self.n).len());
-        let start = self.range(row, column).start;
+        let (rows, columns) = self.shape(place);
+        let start = self.starts[index(place)];
         for top in (0..rows).step_by(height) {
             let bottom = (top + height).min(rows);
             let range = start + top * columns..start + bottom * columns;
@@ -204,7 +244,7 @@ impl<T: Scalar> Store<T> {
         }
     }
 
-    /// Copies columns of Ω into `out`, N × `width`: column `sample` of Ω goes to
+    /// Copies columns of Ω, all of which is kept, into `out`, N × `width`: column `sample` of Ω goes to
     /// column `place`, for each pair of `picks`. Quickest if both ascend.
     pub(super) fn copy_columns(&self, picks: &mut [(usize, usize)], out: &mut [T], width: usize) {
         picks.sort_unstable();
@@ -229,8 +269,8 @@ impl<T: Scalar> Store<T> {
             Format::Full => TILE,
             Format::Half => PANEL,
         };
-        for column in 0..self.n.div_ceil(TILE) {
-            let within = extent(column, self.n);
+        for column in 0..self.grid.len() {
+            let within = self.grid.extent(column);
             let first = picks.partition_point(|p| p.0 < within.start);
             let end = picks.partition_point(|p| p.0 < within.end);
             let picks = Picks {
@@ -260,13 +300,10 @@ fn ahead<V>(values: &[V], range: &Range<usize>) -> Ahead {
     Ahead::of(&values[range.end..end])
 }
 
-/// The values of all tiles before tile (`row`, `column`); with one row more than there
-/// are, those of all tiles.
-fn values_before(row: usize, column: usize, n: usize) -> usize {
-    let whole = row.min(n / TILE);
-    let rest = if row > whole { n % TILE } else { 0 };
-    let rows_before = whole * (whole + 1) / 2 * TILE * TILE + rest * (whole * TILE + rest);
-    rows_before + column * TILE * extent(row, n).len()
+/// The values of all tiles of the lower half.
+fn all_values(n: usize) -> usize {
+    let (whole, rest) = (n / TILE, n % TILE);
+    whole * (whole + 1) / 2 * TILE * TILE + rest * (whole * TILE + rest)
 }
 
 /// Rows of Ω that tile row `index` covers.
@@ -275,32 +312,38 @@ pub(super) fn extent(index: usize, n: usize) -> Range<usize> {
 }
 
 /// Row and column of all tiles, in their order.
-fn places(n: usize) -> Vec<(usize, usize)> {
-    let rows = 0..n.div_ceil(TILE);
-    rows.flat_map(|row| (0..=row).map(move |column| (row, column)))
-        .collect()
+fn places(n: usize) -> Vec<Place> {
+    Grid::new(&Shares::whole(n)).places().collect()
+}
+
+/// The number of a tile in the order of [`Grid::places`].
+fn index((row, column): Place) -> usize {
+    row * (row + 1) / 2 + column
 }
 
 /// Writes the tile in this row and column.
-type MakeTile<'a, V> = dyn Fn((usize, usize), &mut [V]) + Sync + 'a;
+pub(super) type MakeTile<'a, V> = dyn Fn(Place, &mut [V]) + Sync + 'a;
 
-/// Gives each tile its place in memory, on the pool. `progress` as for [`Store::new`].
+/// Gives each of these tiles, which are kept, its place in memory, on the pool. `progress` as
+/// for [`Store::fill`].
 fn each_tile<V: Send>(
     values: &mut [V],
-    n: usize,
+    (grid, starts): (&Grid, &[usize]),
+    places: &[Place],
     progress: &mut dyn FnMut(f64) -> bool,
     make: &MakeTile<'_, V>,
 ) -> Result<()> {
-    let places = places(n);
-    let mut rest = values;
-    let mut done = 0;
+    let mut places = places.to_vec();
+    places.sort_unstable_by_key(|&place| starts[index(place)]);
+    let (mut rest, mut at, mut done) = (values, 0, 0);
     for turn in places.chunks(TILES_PER_TURN * rayon::current_num_threads()) {
         let mut tiles = Vec::with_capacity(turn.len());
-        for &(row, column) in turn {
-            let size = extent(row, n).len() * extent(column, n).len();
-            let (tile, after) = rest.split_at_mut(size);
-            tiles.push(((row, column), tile));
-            rest = after;
+        for &place in turn {
+            let (start, size) = (starts[index(place)], grid.size(place));
+            let (_, own) = rest.split_at_mut(start - at);
+            let (tile, after) = own.split_at_mut(size);
+            tiles.push((place, tile));
+            (rest, at) = (after, start + size);
         }
         tiles
             .into_par_iter()
@@ -313,29 +356,27 @@ fn each_tile<V: Send>(
     Ok(())
 }
 
-/// Computes a tile of Ω, or of what it is a function of.
+/// Computes a tile of Ω, or of what it is a function of: of the rows `x` and, as columns,
+/// the rows `z`, which are the same on the `diagonal`.
 pub(super) fn fill_tile<T: Scalar>(
     kernel: &impl FillBlock<T>,
-    samples: &Samples<T>,
-    (row, column): (usize, usize),
+    (x, z): (SamplesRef<'_, T>, SamplesRef<'_, T>),
+    diagonal: bool,
     out: &mut [T],
 ) {
-    let n = samples.len();
-    let (rows, columns) = (extent(row, n), extent(column, n));
-    let x = samples.range(rows.start, rows.end);
-    for left in columns.clone().step_by(FILLED_COLUMNS) {
-        let right = (left + FILLED_COLUMNS).min(columns.end);
-        let out = &mut out[left - columns.start..];
-        let part = MatMut::strided(rows.len(), right - left, columns.len(), out);
-        kernel.fill(part, x, samples.range(left, right));
+    let (rows, columns) = (x.len(), z.len());
+    for left in (0..columns).step_by(FILLED_COLUMNS) {
+        let right = (left + FILLED_COLUMNS).min(columns);
+        let part = MatMut::strided(rows, right - left, columns, &mut out[left..]);
+        kernel.fill(part, x, z.range(left, right));
     }
-    if row == column {
+    if diagonal {
         // Rounding may differ between the two halves of a product.
-        mirror_lower(MatMut::new(rows.len(), columns.len(), out));
+        mirror_lower(MatMut::new(rows, columns, out));
     }
 }
 
-/// All tiles of Ω, or of what it is a function of, row after row. `progress` as for [`Store::new`].
+/// All tiles of Ω, or of what it is a function of, row after row. `progress` as for [`Store::fill`].
 pub(super) fn compute_tiles<T: Scalar>(
     kernel: &impl FillBlock<T>,
     samples: &Samples<T>,
@@ -343,13 +384,16 @@ pub(super) fn compute_tiles<T: Scalar>(
 ) -> Result<Vec<Matrix<T>>> {
     let n = samples.len();
     tiles_by(n, progress, &|(row, column)| {
-        let mut tile = Matrix::zeros(extent(row, n).len(), extent(column, n).len());
-        fill_tile(kernel, samples, (row, column), tile.values_mut());
+        let (rows, columns) = (extent(row, n), extent(column, n));
+        let mut tile = Matrix::zeros(rows.len(), columns.len());
+        let x = samples.range(rows.start, rows.end);
+        let z = samples.range(columns.start, columns.end);
+        fill_tile(kernel, (x, z), row == column, tile.values_mut());
         tile
     })
 }
 
-/// A tile for each place of the lower half, row after row. `progress` as for [`Store::new`].
+/// A tile for each place of the lower half, row after row. `progress` as for [`Store::fill`].
 pub(super) fn tiles_by<T: Scalar>(
     n: usize,
     progress: &mut dyn FnMut(f64) -> bool,
@@ -366,12 +410,10 @@ pub(super) fn tiles_by<T: Scalar>(
     Ok(tiles)
 }
 
-/// The largest Ω(x, x), which bounds |Ω(x, z)| for a positive kernel; 1 if all
-/// are zero.
-fn largest_of_diagonal<T: Scalar>(kernel: &Kernel, samples: &Samples<T>) -> f64 {
+/// The largest Ω(x, x), which bounds |Ω(x, z)| for a positive kernel.
+pub(super) fn largest_of_diagonal<T: Scalar>(kernel: &Kernel, samples: &Samples<T>) -> f64 {
     let diagonal = diagonal(kernel, samples);
-    let largest = diagonal.into_iter().fold(0.0, f64::max);
-    if largest > 0.0 { largest } else { 1.0 }
+    diagonal.into_iter().fold(0.0, f64::max)
 }
 
 /// Ω(x, x) of each row.

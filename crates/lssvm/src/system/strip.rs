@@ -7,6 +7,10 @@
 //!
 //! Θ is symmetric, so the strip is also the transpose of J of its rows. Memory
 //! is N·J values; it is allocated once and filled again in each step.
+//!
+//! Where rows live on several ranks, each has the rows of the body that are its own. To fill
+//! it, everybody gets the J selected rows: J·M values. Products over rows are sums over
+//! ranks: J(J+1)/2 values for the Gram matrix, J·K for the others.
 
 use rayon::prelude::*;
 
@@ -14,6 +18,7 @@ use super::{Bordered, System};
 use crate::kernel::FillBlock;
 use crate::linalg::gram::{gram_bytes, gram_upper};
 use crate::linalg::{MatMut, MatRef, Matrix, Scalar, skinny};
+use crate::ranks::Shares;
 
 /// Rows and columns of one product and map. With many features the product
 /// outweighs all else and runs fastest in large pieces: 60,000 × 784 times
@@ -33,23 +38,26 @@ pub struct Strip<T: Scalar> {
     indices: Vec<usize>,
     top: Vec<T>,
     body: Vec<T>,
+    /// Rows of the body.
     n: usize,
+    shares: Shares,
 }
 
 impl<T: Scalar> Strip<T> {
-    /// Room for `n` rows; columns come with [`Strip::fill`].
-    pub fn new(n: usize) -> Self {
+    /// Nothing yet; columns come with [`Strip::fill`].
+    pub fn new(shares: &Shares) -> Self {
         Self {
             indices: Vec::new(),
             top: Vec::new(),
             body: Vec::new(),
-            n,
+            n: shares.own().len(),
+            shares: shares.clone(),
         }
     }
 
     /// Computes the columns of Θ with these indices (0 is the bias).
     pub fn fill(&mut self, system: &System<T>, indices: &[usize]) {
-        assert_eq!(self.n, system.n());
+        assert_eq!(self.n, system.own_rows());
         let j = indices.len();
         self.indices.clear();
         self.indices.extend_from_slice(indices);
@@ -63,7 +71,11 @@ impl<T: Scalar> Strip<T> {
         for (column, &index) in indices.iter().enumerate() {
             match index {
                 0 => (0..self.n).for_each(|i| self.body[i * j + column] = T::ONE),
-                i => self.body[(i - 1) * j + column] += T::from_f64(system.lambdas[i - 1]),
+                i => {
+                    if let Some(own) = self.shares.place(i - 1) {
+                        self.body[own * j + column] += T::from_f64(system.lambdas[own]);
+                    }
+                }
             }
         }
     }
@@ -73,12 +85,12 @@ impl<T: Scalar> Strip<T> {
         let (indices, j) = (&self.indices, self.columns());
         self.body.resize(self.n * j, T::ZERO);
         match &system.store {
-            Some(store) => {
+            Some(store) if self.shares.is_alone() => {
                 let places = indices.iter().enumerate().filter(|(_, i)| **i > 0);
                 let mut picks: Vec<_> = places.map(|(place, &i)| (i - 1, place)).collect();
                 store.copy_columns(&mut picks, &mut self.body, j);
             }
-            None => self.compute(system),
+            _ => self.compute(system),
         }
     }
 
@@ -87,7 +99,7 @@ impl<T: Scalar> Strip<T> {
         let (indices, j) = (&self.indices, self.columns());
         // The bias has no row; row 0 stands in for it until its ones are set.
         let rows: Vec<usize> = indices.iter().map(|&i| i.saturating_sub(1)).collect();
-        let selected = system.samples.select(&rows);
+        let selected = system.select(&rows);
         let (most_rows, columns) = match system.samples.points().width() {
             MANY_FEATURES.. => LARGE_TILE,
             _ => SMALL_TILE,
@@ -130,6 +142,7 @@ impl<T: Scalar> Strip<T> {
         gram.resize(j * j, T::ZERO);
         let out = MatMut::new(j, j, gram);
         gram_upper(out, self.body());
+        self.sum_upper(gram);
         for (row, &top) in gram.chunks_mut(j).zip(&self.top) {
             row.iter_mut()
                 .zip(&self.top)
@@ -137,9 +150,28 @@ impl<T: Scalar> Strip<T> {
         }
     }
 
+    /// Adds the upper triangle of a square over all ranks.
+    fn sum_upper(&self, square: &mut [T]) {
+        if self.shares.is_alone() {
+            return;
+        }
+        let j = self.columns();
+        let rows = || (0..j).map(|i| i * j + i..(i + 1) * j);
+        let mut upper = Vec::with_capacity(j * (j + 1) / 2);
+        rows().for_each(|row| upper.extend_from_slice(&square[row]));
+        self.shares.ranks().sum(&mut upper);
+        let mut rest = upper.as_slice();
+        for row in rows() {
+            let (own, after) = rest.split_at(row.len());
+            square[row].copy_from_slice(own);
+            rest = after;
+        }
+    }
+
     /// Θ_sᵀ R, J × K.
     pub fn transposed_product(&self, r: &Bordered<T>) -> Matrix<T> {
         let mut out = skinny::transposed_product(self.body(), r.rows.view());
+        self.shares.ranks().sum(out.values_mut());
         for (row, &top) in self.top.iter().enumerate() {
             let row = out.row_mut(row);
             row.iter_mut()
@@ -162,36 +194,50 @@ impl<T: Scalar> Strip<T> {
 
     /// Θ_ss: rows `s` of the strip, J × J.
     pub fn square(&self) -> Matrix<T> {
-        let j = self.columns();
-        let mut values = Vec::with_capacity(j * j);
-        for &index in &self.indices {
-            match index {
-                0 => values.extend_from_slice(&self.top),
-                i => values.extend_from_slice(self.body().row(i - 1)),
+        let body = self.body();
+        self.selected(&self.top, |own| body.row(own))
+    }
+
+    /// A row for each index: this one for the bias, and else that of the rank which has the
+    /// training row, by its place there.
+    fn selected<'a>(&self, bias: &[T], row: impl Fn(usize) -> &'a [T]) -> Matrix<T> {
+        let width = bias.len();
+        let mut values = vec![T::ZERO; self.columns() * width];
+        let own = |index: usize| self.shares.place(index.checked_sub(1)?);
+        for (out, &index) in values.chunks_exact_mut(width).zip(&self.indices) {
+            if let Some(own) = own(index) {
+                out.copy_from_slice(row(own));
             }
         }
-        Matrix::from_vec(j, j, values)
+        // Elsewhere they are zero.
+        self.shares.ranks().sum(&mut values);
+        for (out, &index) in values.chunks_exact_mut(width).zip(&self.indices) {
+            if index == 0 {
+                out.copy_from_slice(bias);
+            }
+        }
+        Matrix::from_vec(self.columns(), width, values)
     }
 
     /// Rows `s` of a bordered matrix, J × K.
     pub fn select(&self, from: &Bordered<T>) -> Matrix<T> {
-        let k = from.bias.len();
-        let mut values = Vec::with_capacity(self.columns() * k);
-        self.indices
-            .iter()
-            .for_each(|&i| values.extend_from_slice(from.row(i)));
-        Matrix::from_vec(self.columns(), k, values)
+        self.selected(&from.bias, |own| from.rows.row(own))
     }
 
     /// `to[s] += q`
     pub fn scatter_add(&self, to: &mut Bordered<T>, q: &Matrix<T>) {
         for (j, &index) in self.indices.iter().enumerate() {
-            let row = to.row_mut(index);
+            let own = match index {
+                0 => Some(0),
+                i => self.shares.place(i - 1).map(|own| own + 1),
+            };
+            let Some(own) = own else { continue };
+            let row = to.row_mut(own);
             row.iter_mut().zip(q.row(j)).for_each(|(v, &q)| *v += q);
         }
     }
 
-    /// Bytes of a strip and its Gram matrix (a factor takes the Gram matrix's place).
+    /// Bytes of a strip of `n` rows and its Gram matrix (a factor takes the Gram matrix's place).
     pub fn bytes(n: usize, block_size: usize, n_features: usize) -> u64 {
         let values = block_size as u64 * (n as u64 + 2 * block_size as u64 + n_features as u64);
         values * size_of::<T>() as u64 + gram_bytes::<T>(n, block_size)
@@ -223,7 +269,7 @@ mod tests {
                 system.keep_kernel(format, &mut |_| true).unwrap();
             }
             let indices: Vec<usize> = [n, 0, n / 2].into_iter().take(n.min(3)).collect();
-            let mut strip = Strip::new(n);
+            let mut strip = Strip::new(system.shares());
             strip.fill(&system, &indices);
             let j = indices.len();
             for (column, &index) in indices.iter().enumerate() {

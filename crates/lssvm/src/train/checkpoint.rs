@@ -23,8 +23,9 @@ use crate::kernel::Kernel;
 use crate::linalg::{Matrix, Points, Scalar};
 use crate::memory::Size;
 use crate::preprocess::Pipeline;
-use crate::solve::{State, Truth, read_checkpoint, write_checkpoint};
-use crate::system::Bordered;
+use crate::ranks::{Ranks, Shares};
+use crate::solve::{State, Truth, read_checkpoint};
+use crate::system::{Bordered, System};
 use crate::{Error, Result};
 
 /// Names in the folder.
@@ -209,6 +210,29 @@ impl Checkpoint {
     /// [`Error::File`] if there is none, if it is damaged or was written by another
     /// version, or if another process is at it; [`Error::Io`] if it cannot be read.
     pub fn open(folder: &Path) -> Result<Self> {
+        Self::open_as(folder, true)
+    }
+
+    /// The same for a run on several ranks, each of which calls this: the first keeps other
+    /// processes from the folder.
+    ///
+    /// # Errors
+    /// As [`Checkpoint::open`], on all ranks.
+    pub fn open_on(ranks: &Ranks, folder: &Path) -> Result<Self> {
+        let first = match ranks.is_first() {
+            true => Some(Self::open_as(folder, true)),
+            false => None,
+        };
+        // Not before it is there for certain.
+        let first = ranks.agree(first.transpose())?;
+        let own = match first {
+            Some(found) => Ok(found),
+            None => Self::open_as(folder, false),
+        };
+        ranks.agree(own)
+    }
+
+    fn open_as(folder: &Path, owned: bool) -> Result<Self> {
         let refuse = |problem: &str| Err(Error::file(folder, Place::Whole, problem));
         if !folder.is_dir() {
             return refuse("is no folder, so there is no checkpoint in it: start the run again");
@@ -220,7 +244,10 @@ impl Checkpoint {
                  before its data were read has none; start the run again",
             );
         }
-        let folder = Folder::open(folder)?;
+        let folder = match owned {
+            true => Folder::open(folder)?,
+            false => Folder::borrowed(folder),
+        };
         let (about, state) = read_checkpoint(&file)?;
         let about = serde_json::from_value(about).map_err(|error| {
             let problem = format!("is not understood ({error}): start the run again");
@@ -350,8 +377,10 @@ impl Checkpoint {
     /// The folder, and where the run goes on: a state or the weights it begins with.
     pub(super) fn into_course<T: Scalar>(
         mut self,
-        shape: (usize, usize),
+        system: &System<T>,
     ) -> Result<(Folder, Option<State<'static>>, Option<Bordered<T>>)> {
+        let shape = (system.own_rows(), system.outputs());
+        self.state = self.state.shared(system.shares());
         let start = match self.state.has(START) {
             true => Some(self.state.take_bordered(START, shape)?),
             false => None,
@@ -377,7 +406,28 @@ pub(super) struct Folder {
     _lock: Option<File>,
 }
 
+/// The state before the first iteration: the weights that a run begins with, if it begins
+/// with any. Every rank has a part in it.
+pub(super) fn start_state<'a, T: Scalar>(
+    shares: &Shares,
+    start: Option<&'a Bordered<T>>,
+) -> State<'a> {
+    let mut state = State::new(shares);
+    if let Some(start) = start {
+        state.put_bordered(START, start);
+    }
+    state
+}
+
 impl Folder {
+    /// That of a run which another rank keeps.
+    fn borrowed(path: &Path) -> Self {
+        Self {
+            path: path.to_path_buf(),
+            _lock: None,
+        }
+    }
+
     /// A folder for a new run.
     pub(super) fn begin(path: &Path) -> Result<Self> {
         fs::create_dir_all(path)
@@ -427,18 +477,5 @@ impl Folder {
 
     pub(super) fn file(&self) -> PathBuf {
         self.path.join(FILE)
-    }
-
-    /// Writes the state before the first iteration.
-    pub(super) fn write_start<T: Scalar>(
-        &self,
-        about: &Value,
-        start: Option<&Bordered<T>>,
-    ) -> Result<()> {
-        let mut state = State::default();
-        if let Some(start) = start {
-            state.put_bordered(START, start);
-        }
-        write_checkpoint(&self.file(), about, &state)
     }
 }

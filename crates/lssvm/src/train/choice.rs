@@ -67,10 +67,14 @@ pub(super) fn choose<T: Scalar>(
         tolerance: 0.0,
         loo,
     };
-    let bytes = |method| plan(method).bytes::<T>(n, shape.width(), shape.outputs);
+    let own = shape.own_rows();
+    let bytes = |method| plan(method).bytes::<T>([own, n], shape.width(), shape.outputs);
+    let store = |format| Store::<T>::bytes(n, format) / shape.ranks as u64;
+    // Its factor is not shared.
+    let few = n <= MOST_ROWS_FOR_EXACT && shape.ranks == 1;
     if kernel == KernelName::Sigmoid {
         let matrix = 2 * (n as u64).pow(2) * size_of::<T>() as u64;
-        return match n <= MOST_ROWS_FOR_EXACT && room.fits(matrix) {
+        return match few && room.fits(matrix) {
             true => choice(
                 Method::Exact,
                 "the kernel need not be positive for it".into(),
@@ -82,29 +86,34 @@ pub(super) fn choose<T: Scalar>(
             ),
         };
     }
-    if n <= MOST_ROWS_FOR_EXACT && room.fits(bytes(Method::Exact)) {
+    if few && room.fits(bytes(Method::Exact)) {
         return choice(
             Method::Exact,
             format!("the direct solution of {n} rows takes little time and memory"),
         );
     }
-    let left = room.all.saturating_sub(Store::<T>::bytes(n, Format::Full));
-    let sizes = [n, shape.width(), shape.outputs];
+    let left = room.all.saturating_sub(store(Format::Full));
+    let sizes = ([own, n], shape.width(), shape.outputs);
     let tight = smaller_rank::<T>(&plan(Method::Pcg), sizes, left).is_some();
     for (format, how) in [
         (Format::Full, "fits in memory"),
         (Format::Half, "fits in memory in half precision"),
     ] {
         let small = format == Format::Full && tight;
-        if small || room.fits(bytes(Method::Pcg) + Store::<T>::bytes(n, format)) {
+        if small || room.fits(bytes(Method::Pcg) + store(format)) {
             return choice(
                 Method::Pcg,
-                format!("{n} rows are many for a direct solution, and the kernel matrix {how}"),
+                match shape.ranks {
+                    1 => format!(
+                        "{n} rows are many for a direct solution, and the kernel matrix {how}"
+                    ),
+                    ranks => format!("the kernel matrix, shared by {ranks} ranks, {how}"),
+                },
             );
         }
     }
     let not_kept = "the kernel matrix does not fit in memory";
-    let operations = (n as f64).powi(2) * shape.width() as f64;
+    let operations = own as f64 * n as f64 * shape.width() as f64;
     if room.all == 0 || operations > MOST_OPERATIONS {
         let how = match room.all {
             0 => "nor do the rows",
@@ -135,8 +144,13 @@ pub(super) fn with_scores(chosen: Method, kernel: KernelName) -> Method {
 pub(super) fn gauss_seidel_block<T: Scalar>(shape: &Shape, budget: Size) -> Option<usize> {
     let room = Room::new::<T>(shape, budget);
     let sizes = (1..=LARGEST_BLOCK / TILE).rev().map(|tiles| tiles * TILE);
-    let mut fitting =
-        sizes.filter(|&size| room.fits(GaussSeidel::<T>::bytes(shape.rows, size, shape.outputs)));
+    let mut fitting = sizes.filter(|&size| {
+        room.fits(GaussSeidel::<T>::bytes(
+            [shape.own_rows(), shape.rows],
+            size,
+            shape.outputs,
+        ))
+    });
     fitting.next()
 }
 
@@ -150,9 +164,9 @@ struct Room {
 impl Room {
     fn new<T: Scalar>(shape: &Shape, budget: Size) -> Self {
         let value = size_of::<T>() as u64;
-        let rows = (shape.rows + shape.others) as u64;
-        let features = shape.bytes::<T>(shape.rows + shape.others);
-        let data = features + value * rows * shape.outputs as u64;
+        let rows = shape.own_rows() + shape.others;
+        let features = shape.bytes::<T>(rows);
+        let data = features + value * rows as u64 * shape.outputs as u64;
         let usable = (SLACK * budget.0 as f64) as u64;
         Self {
             all: budget.0.saturating_sub(BASE_BYTES + data),
@@ -178,6 +192,7 @@ mod tests {
             validation: false,
             image: None,
             kept: None,
+            ranks: 1,
         };
         choose::<f32>(&shape, kernel, Size(budget), false).method
     }

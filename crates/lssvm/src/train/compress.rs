@@ -6,6 +6,7 @@ use serde::Serialize;
 use super::{Watcher, in_pool};
 use crate::linalg::{Matrix, Precision, Scalar};
 use crate::model::{Model, ModelParts, Outputs, argmax};
+use crate::ranks::Ranks;
 use crate::solve::centers::{Centers, Problem, Source, expect_positive, pivots};
 use crate::solve::{self, Flow, Limits, Method, Solution, Stopped, Truth};
 use crate::system::System;
@@ -137,6 +138,7 @@ fn solve<T: Scalar>(
         centers,
         kernel: *model.kernel(),
         lambda: 1.0 / c,
+        ranks: Ranks::default(),
     };
     let solver = Centers::new(problem, TOLERANCE, Precision::F64)?;
     let limits = Limits {

@@ -187,9 +187,16 @@ pub struct Shape {
     pub image: Option<ImageShape>,
     /// Values of a row that are kept, on average, if zeros are left out.
     pub kept: Option<usize>,
+    /// Ranks that share the training rows.
+    pub ranks: usize,
 }
 
 impl Shape {
+    /// The most training rows that a rank has.
+    pub(super) fn own_rows(&self) -> usize {
+        self.rows.div_ceil(self.ranks)
+    }
+
     /// Values of a row that are kept: what a product with it costs.
     pub(super) fn width(&self) -> usize {
         self.kept.unwrap_or(self.features)
@@ -485,6 +492,7 @@ mod tests {
             validation: false,
             image: image.map(|i| i.parse().unwrap()),
             kept: None,
+            ranks: 1,
         }
     }
 

@@ -15,6 +15,7 @@ use super::memory_plan::MemoryPlan;
 use crate::error::Bytes;
 use crate::kernel::{FillBlock, Kernel, Samples};
 use crate::linalg::{Matrix, Output, Parallel, Scalar, skinny};
+use crate::ranks::Ranks;
 use crate::solve::{LEFT_OUT_COLUMNS, Method, rank_for};
 use crate::system::{Format, TILE};
 
@@ -46,6 +47,8 @@ pub struct Forecast {
     pub seconds: f64,
     /// Why this method.
     pub why: String,
+    /// Ranks that share the training rows.
+    pub ranks: usize,
 }
 
 /// Seconds that one thread takes for a tile of [`TILE`] rows and columns.
@@ -118,11 +121,20 @@ impl Forecast {
             memory_bytes: memory.bytes,
             seconds: seconds(config, [shape[0], width, shape[2]], memory.kernel, &rates),
             why: config.why.clone().unwrap_or("it was asked for".into()),
+            ranks: 1,
         }
     }
 }
 
 impl Forecast {
+    /// The same if so many ranks share the work: if they speak little with each other, the
+    /// time is shared too.
+    pub(super) fn on(mut self, ranks: &Ranks) -> Self {
+        self.ranks = ranks.size();
+        self.seconds /= self.ranks as f64;
+        self
+    }
+
     /// The time as people say it.
     pub fn duration(&self) -> String {
         Duration(self.seconds).to_string()
@@ -193,10 +205,14 @@ impl fmt::Display for Forecast {
             (_, Some(Format::Half)) => "kernel matrix kept in half precision".into(),
             (_, None) => "kernel matrix recomputed as needed".into(),
         };
+        let ranks = match self.ranks {
+            1 => String::new(),
+            ranks => format!(" on each of {ranks} ranks"),
+        };
         write!(
             f,
             "{n} rows, {m} features, {k} output{}; {} ({}) with c = {}; {} kernel; {store}; {} in {} \
-             thread{}; up to {}, about {}",
+             thread{}{ranks}; up to {}, about {}",
             plural(k),
             config.method,
             self.why,

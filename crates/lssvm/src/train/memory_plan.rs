@@ -3,9 +3,10 @@
 use super::Effective;
 use crate::kernel::KernelName;
 use crate::linalg::{Points, Scalar};
+use crate::ranks::Shares;
 use crate::solve::exact::Exact;
 use crate::solve::{Method, Plan, rank_for};
-use crate::system::{Cross, Format, Store};
+use crate::system::{Cross, Format, Keep, Store};
 use crate::{Error, Result};
 
 /// What will be kept in memory, worked out before anything large is allocated.
@@ -51,26 +52,36 @@ pub(super) fn bytes_of_columns(cols: usize) -> u64 {
     COLUMN_BYTES.saturating_mul(cols as u64)
 }
 
+/// Rows on a rank and on all, values of a row, and outputs.
+pub(super) type Sizes = ([usize; 2], usize, usize);
+
 impl MemoryPlan {
-    /// `plans`: the runs to be made one after the other, or side by side.
+    /// `plans`: the runs to be made one after the other, or side by side; `shares`: of the
+    /// training rows, of which this rank has `train`. It is the same on all ranks.
     pub(super) fn new<T: Scalar>(
         config: &Effective,
         plans: &[Plan],
         kept: Kept,
-        [n, m, k]: [usize; 3],
-        train: &Points<T>,
+        (shares, train): (&Shares, &Points<T>),
+        [m, k]: [usize; 2],
         parts: [&Option<Points<T>>; 2],
     ) -> Result<Self> {
+        let sizes = ([shares.largest(), shares.n()], m, k);
+        let [n, all] = sizes.0;
         let value = size_of::<T>() as u64;
         let rows = |part: &Option<Points<T>>| part.as_ref().map_or(0, |p| p.rows());
         let others: usize = parts.iter().map(|p| rows(p)).sum();
-        let all = parts.iter().copied().flatten().chain([train]);
-        let mut features: u64 = all.map(Points::bytes).sum();
+        let held = parts.iter().copied().flatten().map(Points::bytes);
+        let own = shares.ranks().largest(train.bytes());
+        let mut features = held.sum::<u64>() + own;
         if train.is_sparse() {
             features = features.saturating_add(bytes_of_columns(train.cols()));
         }
         let data = features + value * (n as u64 + others as u64) * k as u64;
-        let largest = plans.iter().map(|plan| plan.bytes::<T>(n, m, k)).max();
+        let largest = plans
+            .iter()
+            .map(|plan| plan.bytes::<T>([n, all], m, k))
+            .max();
         let beside = (plans.len() as u64).saturating_sub(1) * 3 * value * n as u64 * k as u64;
         let mut solver = largest.unwrap_or(0) + beside;
         let any = |method: Method| plans.iter().any(|plan| plan.method == method);
@@ -79,11 +90,18 @@ impl MemoryPlan {
         }
         let mut bytes = BASE_BYTES + data + solver;
         if bytes > config.budget.0 {
+            let of_all = match n == all {
+                true => String::new(),
+                false => format!(" (of {all} on all ranks)"),
+            };
             return Err(Error::Memory {
-                what: format!("training by {} on {n} rows of {m} features", config.method),
+                what: format!(
+                    "training by {} on {n} rows{of_all} of {m} features",
+                    config.method
+                ),
                 needed: bytes,
                 available: config.budget.0,
-                remedy: remedy::<T>(config, n, m, k, BASE_BYTES + data),
+                remedy: remedy::<T>(config, sizes, BASE_BYTES + data),
             });
         }
         // First Ω, which every step reads, then what is followed.
@@ -92,7 +110,8 @@ impl MemoryPlan {
             Kept::IfItFits => &[Format::Full],
             Kept::AsItFits => &[Format::Full, Format::Half],
         };
-        let fits = |format: &&Format| bytes + Store::<T>::bytes(n, **format) <= config.budget.0;
+        let store = |format: Format| store_bytes::<T>(plans, shares, format);
+        let fits = |format: &&Format| bytes + store(**format) <= config.budget.0;
         let mut kernel = formats.iter().find(fits).copied();
         let mut rank = None;
         if let ([plan], true) = (
@@ -102,14 +121,14 @@ impl MemoryPlan {
             // A smaller preconditioner beside Ω in full precision is worth more than a
             // larger one beside a rounded Ω.
             let room = config.budget.0.saturating_sub(bytes - solver);
-            let room = room.saturating_sub(Store::<T>::bytes(n, Format::Full));
-            if let Some(smaller) = smaller_rank::<T>(plan, [n, m, k], room) {
+            let room = room.saturating_sub(store(Format::Full));
+            if let Some(smaller) = smaller_rank::<T>(plan, sizes, room) {
                 (kernel, rank) = (Some(Format::Full), Some(smaller));
                 let plan = Plan { rank, ..*plan };
-                bytes = bytes - solver + plan.bytes::<T>(n, m, k);
+                bytes = bytes - solver + plan.bytes::<T>([n, all], m, k);
             }
         }
-        bytes += kernel.map_or(0, |format| Store::<T>::bytes(n, format));
+        bytes += kernel.map_or(0, store);
         // Methods that change all weights follow errors by a full product.
         let few = [Method::Mp, Method::Exact];
         let full = plans.iter().any(|plan| !few.contains(&plan.method));
@@ -139,6 +158,26 @@ impl MemoryPlan {
     }
 }
 
+/// What a rank keeps of Ω.
+fn store_bytes<T: Scalar>(plans: &[Plan], shares: &Shares, format: Format) -> u64 {
+    let all = Store::<T>::bytes(shares.n(), format);
+    let ranks = shares.ranks().size() as u64;
+    match (ranks, keep(plans)) {
+        (1, _) => all,
+        (ranks, Keep::Share) => all.div_ceil(ranks),
+        (ranks, Keep::Rows) => (2 * all).div_ceil(ranks),
+    }
+}
+
+/// Which tiles of Ω a rank needs for these runs.
+pub(super) fn keep(plans: &[Plan]) -> Keep {
+    let rows = |plan: &Plan| plan.method == Method::GaussSeidel;
+    match plans.iter().any(rows) {
+        true => Keep::Rows,
+        false => Keep::Share,
+    }
+}
+
 /// What a step costs, in kernel values computed.
 fn step_values(plan: &Plan, n: usize, kept: Option<Format>) -> f64 {
     let all = n as f64 * n as f64;
@@ -155,19 +194,19 @@ fn step_values(plan: &Plan, n: usize, kept: Option<Format>) -> f64 {
 /// worth having.
 pub(super) fn smaller_rank<T: Scalar>(
     plan: &Plan,
-    [n, m, k]: [usize; 3],
+    (rows, m, k): Sizes,
     room: u64,
 ) -> Option<usize> {
     if plan.method != Method::Pcg || plan.rank.is_some() {
         return None;
     }
-    let usual = rank_for(n, m);
+    let usual = rank_for(rows[1], m);
     let fits = |rank: usize| {
         let plan = Plan {
             rank: Some(rank),
             ..*plan
         };
-        plan.bytes::<T>(n, m, k) <= room
+        plan.bytes::<T>(rows, m, k) <= room
     };
     let ranks = (1..RANK_STEPS).rev().map(|step| usual * step / RANK_STEPS);
     ranks
@@ -180,20 +219,22 @@ const RANK_STEPS: usize = 16;
 const LEAST_RANK: usize = 100;
 
 /// What to change so that the run fits.
-fn remedy<T: Scalar>(config: &Effective, n: usize, m: usize, k: usize, fixed: u64) -> String {
+fn remedy<T: Scalar>(config: &Effective, (rows, m, k): Sizes, fixed: u64) -> String {
     let fits = |method: Method, block_size: usize| {
         let plan = Plan {
             method,
             block_size,
             ..config.plan()
         };
-        fixed + plan.bytes::<T>(n, m, k) <= config.budget.0
+        fixed + plan.bytes::<T>(rows, m, k) <= config.budget.0
     };
     let method = match config.method.draws_blocks() {
         true => config.method,
         false => Method::Mp,
     };
-    let sizes = (0..).map(|i| (n + 1) >> i).take_while(|&size| size > 0);
+    let sizes = (0..)
+        .map(|i| (rows[1] + 1) >> i)
+        .take_while(|&size| size > 0);
     match sizes.into_iter().find(|&size| fits(method, size)) {
         Some(size) => format!("use --method {method} --block-size {size}, or raise --memory"),
         None => "use fewer rows (--train-rows), or raise --memory".to_string(),

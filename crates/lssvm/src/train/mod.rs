@@ -18,6 +18,8 @@ mod path;
 mod prepare;
 mod report;
 mod study;
+#[cfg(test)]
+mod tests_ranks;
 mod trainer;
 mod warm_start;
 
@@ -29,30 +31,32 @@ pub use config::{AUTO, Config, Effective, Shape};
 pub use forecast::Forecast;
 pub use left_out::Estimate;
 pub use path::{CPath, c_values, path};
-pub use report::{Evaluation, HistoryLine, Report};
+pub use report::{Communicated, Evaluation, HistoryLine, Report};
 pub use study::PathPoint;
 pub(crate) use study::Study;
 pub use trainer::Trainer;
 pub use warm_start::WarmStart;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::data::{Dataset, Labelled, Labels, Rows};
-use crate::kernel::KernelName;
+use crate::kernel::{Kernel, KernelName};
 use crate::linalg::{Matrix, Scalar};
 use crate::memory;
 use crate::model::{
-    Conformal, Description, HeldOut, Model, ModelParts, Outputs, Scaling, argmax, softmax,
-    used_rows,
+    Conformal, Description, HeldOut, Input, Model, ModelParts, Outputs, Scaling, Spread, argmax,
+    softmax, used_rows,
 };
-use crate::preprocess::PipelineSpec;
+use crate::preprocess::{Pipeline, PipelineSpec, Preprocessed};
+use crate::ranks::Ranks;
 use crate::solve::{
     self, Checkpointed, Course, Followed, Iteration, Method, Observer, Solution, Truth,
 };
 use crate::system::Bordered;
 use crate::{Error, Result};
 use memory_plan::Kept;
-use prepare::{LaidOut, Prepared, Ready};
+use prepare::{LaidOut, Prepared, Ready, Whole};
 
 /// Data a run is given, in memory.
 pub type Data<T> = DataOf<Matrix<T>>;
@@ -132,7 +136,16 @@ pub fn fit_stream<T: Scalar>(
 /// What [`fit`] or [`fit_stream`] would do with the same data and settings, and what it
 /// would take.
 pub fn forecast<T: Scalar>(data: impl Into<StreamData<T>>, config: &Config) -> Result<Forecast> {
-    let prepared = Prepared::new(data, config)?;
+    forecast_on(&Ranks::default(), data, config)
+}
+
+/// The same for ranks that share the training rows.
+pub fn forecast_on<T: Scalar>(
+    ranks: &Ranks,
+    data: impl Into<StreamData<T>>,
+    config: &Config,
+) -> Result<Forecast> {
+    let prepared = Prepared::shared(ranks.clone(), data.into(), config)?;
     in_pool(prepared.config.threads, || Ok(lay_out(prepared)?.forecast))
 }
 
@@ -305,12 +318,144 @@ fn conformal(report: &Report) -> Result<Option<Conformal>> {
     conformal.map(Some)
 }
 
+/// What training ended with, on the first of the ranks that made it.
+#[derive(Debug)]
+pub enum Fitted<T: Scalar> {
+    /// A model in memory.
+    Model(Box<Model<T>>),
+    /// One whose rows are read again when it is saved.
+    Spread(Box<Spread<T>>),
+}
+
+impl<T: Scalar> Fitted<T> {
+    /// Writes the model to one file, all of it or nothing.
+    ///
+    /// # Errors
+    /// As [`Model::save`] and [`Spread::save`].
+    pub fn save(self, path: &Path) -> Result<()> {
+        match self {
+            Fitted::Model(model) => model.save(path),
+            Fitted::Spread(model) => model.save(path),
+        }
+    }
+
+    /// The model in memory.
+    ///
+    /// # Errors
+    /// As [`Spread::into_model`].
+    pub fn into_model(self) -> Result<Model<T>> {
+        match self {
+            Fitted::Model(model) => Ok(*model),
+            Fitted::Spread(model) => model.into_model(),
+        }
+    }
+
+    /// P: number of support rows.
+    pub fn n_support(&self) -> usize {
+        match self {
+            Fitted::Model(model) => model.n_support(),
+            Fitted::Spread(model) => model.n_support(),
+        }
+    }
+
+    /// Bytes of its tensors, in a file.
+    pub fn size_bytes(&self) -> u64 {
+        match self {
+            Fitted::Model(model) => model.size_bytes(),
+            Fitted::Spread(model) => model.size_bytes(),
+        }
+    }
+
+    /// What it predicts.
+    pub fn outputs(&self) -> &Outputs {
+        match self {
+            Fitted::Model(model) => model.outputs(),
+            Fitted::Spread(model) => model.outputs(),
+        }
+    }
+}
+
+/// Solves, and makes a model of it on the first rank.
 fn solve_one<T: Scalar>(
     ready: Ready<T>,
     watcher: &mut dyn Watcher,
     course: Course<'_, T>,
-) -> Result<(Model<T>, Report)> {
+) -> Result<(Option<Fitted<T>>, Report)> {
+    let ranks = ready.ranks.clone();
     let (solution, mut report, ready) = solve_ready(ready, watcher, course)?;
+    let model = match ready.whole.is_some() {
+        true => spread(solution, &mut report, ready)
+            .map(|model| model.map(|model| Fitted::Spread(Box::new(model)))),
+        false => whole_model(solution, &mut report, ready)
+            .map(|model| ranks.is_first().then(|| Fitted::Model(Box::new(model)))),
+    };
+    let model = ranks.agree(model)?;
+    Ok((model, report))
+}
+
+/// A model of rows that several ranks have, on the first of them.
+fn spread<T: Scalar>(
+    solution: Solution<T>,
+    report: &mut Report,
+    ready: Ready<T>,
+) -> Result<Option<Spread<T>>> {
+    let mut weights = ready.system.shares().rows_at_first(&solution.weights.rows);
+    let Some(Whole { rows, truth }) = ready.whole.filter(|_| ready.ranks.is_first()) else {
+        return Ok(None);
+    };
+    if let Some(order) = &ready.order {
+        weights = weights.select_rows(&inverse(order));
+    }
+    report.support = used_rows(&weights);
+    let classes = match &truth {
+        Truth::Classes(codes) => Some(one_row(codes)),
+        Truth::Values(_) => None,
+    };
+    let rows = Arc::new(Preprocessed::new(rows, ready.pipeline.clone())?);
+    let description = describe(
+        report,
+        (ready.kernel, ready.pipeline, ready.outputs, ready.input),
+    );
+    let bias = solution.weights.bias;
+    Spread::new(rows, weights, bias, classes, description).map(Some)
+}
+
+/// Where each of these is.
+fn inverse(order: &[usize]) -> Vec<usize> {
+    let mut back = vec![0; order.len()];
+    order.iter().enumerate().for_each(|(i, &row)| back[row] = i);
+    back
+}
+
+/// Classes as a model has them.
+fn one_row<T: Scalar>(codes: &[u32]) -> Matrix<T> {
+    Matrix::from_fn(1, codes.len(), |_, i| T::from_f64(f64::from(codes[i])))
+}
+
+/// What a model says of itself.
+fn describe(
+    report: &Report,
+    (kernel, pipeline, outputs, input): (Kernel, Pipeline, Outputs, Input),
+) -> Description {
+    Description {
+        kernel,
+        pipeline,
+        outputs,
+        input,
+        config: serde_json::to_value(&report.config).unwrap_or_default(),
+        summary: report.summary(),
+        scaling: report.scaling.clone(),
+        conformal: report.conformal.clone(),
+        notes: Default::default(),
+    }
+}
+
+/// A model of rows that are all here.
+fn whole_model<T: Scalar>(
+    solution: Solution<T>,
+    report: &mut Report,
+    ready: Ready<T>,
+) -> Result<Model<T>> {
     let mut codes = match ready.outputs {
         Outputs::Classes { .. } => Some(argmax(ready.system.targets())),
         Outputs::Values { .. } => None,
@@ -329,25 +474,16 @@ fn solve_one<T: Scalar>(
             .iter_mut()
             .for_each(|row| *row = centers[*row]);
     }
-    let model = Model::new(ModelParts {
+    Model::new(ModelParts {
         support,
         weights,
         bias: solution.weights.bias,
-        classes: codes
-            .map(|codes| Matrix::from_fn(1, codes.len(), |_, i| T::from_f64(f64::from(codes[i])))),
-        description: Description {
-            kernel: ready.kernel,
-            pipeline: ready.pipeline,
-            outputs: ready.outputs,
-            input: ready.input,
-            config: serde_json::to_value(&report.config).unwrap_or_default(),
-            summary: report.summary(),
-            scaling: report.scaling.clone(),
-            conformal: report.conformal.clone(),
-            notes: Default::default(),
-        },
-    })?;
-    Ok((model, report))
+        classes: codes.map(|codes| one_row(&codes)),
+        description: describe(
+            report,
+            (ready.kernel, ready.pipeline, ready.outputs, ready.input),
+        ),
+    })
 }
 
 /// What these labels should score, for a model with these outputs.

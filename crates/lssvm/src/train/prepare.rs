@@ -2,22 +2,25 @@
 //! transformed, memory planned.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
 use super::centers::Centered;
 use super::checkpoint::{Fingerprint, Fixed, Ink};
-use super::memory_plan::{Kept, MemoryPlan, bytes_of_columns};
+use super::memory_plan::{Kept, MemoryPlan, bytes_of_columns, keep};
 use super::{
     ClassWeight, Config, Effective, Forecast, Shape, StreamData, Watcher, truth as truth_for,
 };
-use crate::data::{Labelled, Stream, Targets, Task, as_rows};
+use crate::data::{Labelled, Picked, Rows, Stream, Targets, Task, as_rows};
 use crate::error::Place;
 use crate::kernel::Kernel;
 use crate::linalg::{Csr, Matrix, Points, Scalar};
 use crate::model::{Input, Outputs, argmax};
 use crate::preprocess::Pipeline;
+use crate::ranks::{Ranks, Shares};
+use crate::solve::gauss_seidel::rows_of_block;
 use crate::solve::{Flow, Followed, Method, Phase, Phases, Plan, Solver, Truth};
-use crate::system::{System, in_clusters};
+use crate::system::{Keep, System, TILE, in_clusters_of};
 use crate::{Error, Result, random};
 
 /// Everything decided and checked, nothing computed.
@@ -37,6 +40,8 @@ pub(super) struct Prepared<T: Scalar> {
     pub(super) fixed: Option<Fixed>,
     /// Rows that are centres, if that was decided before.
     pub(super) centers: Option<Vec<usize>>,
+    /// Who shares the training rows.
+    pub(super) ranks: Ranks,
     pub(super) start: Instant,
 }
 
@@ -71,7 +76,26 @@ impl<T: Scalar> Prepared<T> {
     }
 
     pub(super) fn new(data: impl Into<StreamData<T>>, config: &Config) -> Result<Self> {
-        let mut data = data.into();
+        Self::shared(Ranks::default(), data.into(), config)
+    }
+
+    /// The same where ranks share the training rows: each is given all of the data, whose
+    /// features are read later, by each its own.
+    pub(super) fn shared(ranks: Ranks, data: StreamData<T>, config: &Config) -> Result<Self> {
+        let mut prepared = ranks.agree(Self::decide(ranks.clone(), data, config))?;
+        // Ranks may see different memories; plans must be the same.
+        let budget = &mut prepared.config.budget.0;
+        *budget = ranks.least(*budget);
+        prepared.config.method.expect_ranks(&ranks)?;
+        if prepared.config.loo && !ranks.is_alone() {
+            let requirement = "is for rows that one machine has; where several share them, keep \
+                               some apart instead (--validation)";
+            return Err(Error::parameter("loo", true, requirement));
+        }
+        Ok(prepared)
+    }
+
+    fn decide(ranks: Ranks, mut data: StreamData<T>, config: &Config) -> Result<Self> {
         let start = Instant::now();
         let mut config = config.clone();
         if data.validation.is_some() {
@@ -116,6 +140,7 @@ impl<T: Scalar> Prepared<T> {
                 let rows = data.train.n_samples().max(1);
                 kept.div_ceil(rows)
             }),
+            ranks: ranks.size(),
         };
         let mut config = config.resolve(shape)?;
         if shape.kept.is_some() {
@@ -214,6 +239,7 @@ impl<T: Scalar> Prepared<T> {
             weights,
             fixed: None,
             centers: None,
+            ranks,
             start,
         })
     }
@@ -265,21 +291,33 @@ impl<T: Scalar> Prepared<T> {
     /// Transforms the rows and decides what runs by these plans will keep in memory.
     pub(super) fn lay_out(self, plans: &[Plan], kept: Kept) -> Result<LaidOut<T>> {
         let mut config = self.config;
-        let mut targets: Matrix<T> = self.truth.targets(self.outputs.names().len());
-        let (n, k) = (targets.rows(), targets.cols());
-        let (train, [validation, test]) = loaded(self.data, &config)?;
+        let ranks = &self.ranks;
+        let (n, k) = (self.truth.len(), self.outputs.names().len());
+        // In the order of the data, until another is known.
+        let natural = Shares::even(n, 1, ranks);
+        let mut data = self.data;
+        let all = Arc::clone(&data.train.features);
+        if !ranks.is_alone() {
+            let own = Picked::new(Arc::clone(&all), natural.own().collect());
+            data.train.features = Arc::new(own);
+        }
+        let spread = (!ranks.is_alone()).then(|| Arc::clone(&all));
+        drop(all);
+        let (train, [validation, test]) = ranks.agree(loaded(data, &config))?;
         let (pipeline, kernel, x) = match self.fixed {
             Some(Fixed { pipeline, kernel }) => {
-                let x = transform(&pipeline, train, &config)?;
+                let x = ranks.agree(transform(&pipeline, train, &config))?;
                 (pipeline, kernel, x)
             }
             None => {
                 if !config.preprocess.may_keep_zeros() {
-                    check_dense(&train, &config)?;
+                    ranks.agree(check_dense(&train, &config))?;
                 }
-                let (pipeline, x) = config.preprocess.fit_points(train, self.input.image)?;
+                let steps = &config.preprocess;
+                let (pipeline, x) = steps.fit_points_on(ranks, train, self.input.image)?;
                 let spec = config.kernel_spec();
-                let kernel = spec.resolve(as_rows(&x), self.weights.as_deref())?;
+                let weights = self.weights.as_ref().map(|all| &all[natural.own()]);
+                let kernel = spec.resolve_on(ranks, as_rows(&x), weights)?;
                 (pipeline, kernel, x)
             }
         };
@@ -290,19 +328,31 @@ impl<T: Scalar> Prepared<T> {
             random::shuffle(&mut random::rng(config.seed), &mut order);
             Some(order)
         } else if any(Method::Pcg) {
-            Some(in_clusters(&x, config.seed))
+            Some(in_clusters_of(&natural, &x, config.seed))
         } else {
             None
         };
-        let mut weights = self.weights;
-        let x = match &order {
+        let (shares, mine) = match &order {
             Some(order) => {
-                targets = targets.select_rows(order);
-                weights = weights.map(|all| order.iter().map(|&row| all[row]).collect());
-                x.select_rows(order)
+                let shares = Shares::even(n, unit(plans), ranks);
+                let mine = order[shares.own()].to_vec();
+                (shares, mine)
             }
-            None => x,
+            None => (natural.clone(), natural.own().collect()),
         };
+        let x = match (&order, &spread) {
+            (None, _) => x,
+            (Some(order), None) => x.select_rows(order),
+            (Some(_), Some(all)) => {
+                // Who is to have which rows is known only now: they are read once more.
+                drop(x);
+                let read = all.picked_points(&mine);
+                ranks.agree(read.and_then(|rows| transform(&pipeline, rows, &config)))?
+            }
+        };
+        let targets: Matrix<T> = self.truth.select(&mine).targets(k);
+        let weights = self.weights;
+        let weights = weights.map(|all| mine.iter().map(|&row| all[row]).collect::<Vec<_>>());
         let transformed = |part: Option<Points<T>>| {
             let part = part.map(|part| transform(&pipeline, part, &config));
             part.transpose()
@@ -310,15 +360,23 @@ impl<T: Scalar> Prepared<T> {
         let validation = transformed(validation)?;
         let test = transformed(test)?;
 
-        let (shape, kept_shape) = ([n, x.cols(), k], [n, x.width(), k]);
+        let shape = [n, x.cols(), k];
+        let width = ranks.largest(x.width() as u64) as usize;
         let parts = [&validation, &test];
-        let memory = MemoryPlan::new(&config, plans, kept, kept_shape, &x, parts)?;
+        let (sizes, rows) = ([width, k], (&shares, &x));
+        let memory = MemoryPlan::new(&config, plans, kept, rows, sizes, parts)?;
         config.rank = config.rank.or(memory.rank);
-        let mut system = System::new(x, targets, kernel, config.c)?;
-        if let Some(weights) = weights {
-            system = system.with_weights(&weights)?;
-        }
-        let forecast = Forecast::new(&config, shape, &memory, &kernel, system.samples());
+        let system = System::shared(shares, x, targets, kernel, config.c);
+        let system = system.and_then(|system| match weights {
+            Some(weights) => system.with_weights(&weights),
+            None => Ok(system),
+        });
+        let system = ranks.agree(system)?;
+        let spread = spread.map(|rows| Whole {
+            rows,
+            truth: self.truth,
+        });
+        let forecast = Forecast::new(&config, shape, &memory, &kernel, system.samples()).on(ranks);
         Ok(LaidOut {
             forecast,
             validation: validation.zip(self.validation_truth),
@@ -339,10 +397,23 @@ impl<T: Scalar> Prepared<T> {
                 outputs: self.outputs,
                 input: self.input,
                 memory,
+                ranks: self.ranks,
+                keep: keep(plans),
+                whole: spread,
                 start: self.start,
             },
         })
     }
+}
+
+/// The rows that a rank must have whole runs of, for these plans.
+fn unit(plans: &[Plan]) -> usize {
+    let block = |plan: &Plan| match plan.method {
+        Method::GaussSeidel => rows_of_block(plan.block_size),
+        Method::Pcg => TILE,
+        _ => 1,
+    };
+    plans.iter().map(block).max().unwrap_or(1)
 }
 
 /// Validation and test rows.
@@ -454,10 +525,13 @@ impl<T: Scalar> LaidOut<T> {
         }
         let system = &mut ready.system;
         if let Some(format) = ready.memory.kernel {
-            let n = system.n() as f64;
-            let flops = system.kernel_flops(0.5 * n * n);
+            let values = system.own_rows() as f64 * system.n() as f64;
+            let flops = system.kernel_flops(0.5 * values);
+            let keep = ready.keep;
             ready.phases.time(Phase::Kernel, flops, || {
-                system.keep_kernel(format, &mut |done| watcher.progress(done) == Flow::Continue)
+                system.keep_some(format, keep, &mut |done| {
+                    watcher.progress(done) == Flow::Continue
+                })
             })?;
         }
         let followed = |pair: Option<(Points<T>, Truth)>, stored: bool| {
@@ -494,6 +568,12 @@ pub(super) struct Ready<T: Scalar> {
     pub(super) outputs: Outputs,
     pub(super) input: Input,
     pub(super) memory: MemoryPlan,
+    /// Who makes the run together.
+    pub(super) ranks: Ranks,
+    /// What is kept of Ω, if it is.
+    pub(super) keep: Keep,
+    /// All training rows, if this rank has some of them alone.
+    pub(super) whole: Option<Whole<T>>,
     pub(super) start: Instant,
 }
 
@@ -505,6 +585,13 @@ impl<T: Scalar> Ready<T> {
         order.iter().enumerate().for_each(|(i, &row)| back[row] = i);
         Some(back)
     }
+}
+
+/// Training rows that several ranks share.
+pub(super) struct Whole<T: Scalar> {
+    /// As they are in the data.
+    pub(super) rows: Arc<dyn Rows<T>>,
+    pub(super) truth: Truth,
 }
 
 /// What each training row counts: its own weight times that of its class; none if all

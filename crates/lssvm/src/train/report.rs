@@ -7,6 +7,7 @@ use super::{Effective, Estimate, WarmStart};
 use crate::linalg::{Matrix, Scalar};
 use crate::metrics::{ClassScores, Confusion, RegressionScores};
 use crate::model::{Conformal, Model, Scaling, argmax};
+use crate::ranks::Traffic;
 use crate::solve::{Checkpointed, Iteration, PhaseReport, Solution, Stopped, Truth};
 use crate::system::{Certificate, Format};
 use crate::{Error, Result};
@@ -169,6 +170,18 @@ struct Told {
     jitter: f64,
 }
 
+/// What several ranks had a part in: bytes that were summed or handed over, as one of them
+/// counts them.
+#[derive(Debug, Clone, Serialize)]
+pub struct Communicated {
+    /// How many ranks there are.
+    pub ranks: usize,
+    /// In the iterations, following included.
+    pub in_steps: Traffic,
+    /// From reading the data to the last iteration.
+    pub in_all: Traffic,
+}
+
 /// What a training run ended with.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
@@ -229,6 +242,9 @@ pub struct Report {
     /// The rows it began with, if it began at the weights of a model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warm_start: Option<WarmStart>,
+    /// What ranks that made the run together said to each other.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub communicated: Option<Communicated>,
     /// Which training rows the model has, of those that were learned from.
     #[serde(skip)]
     pub support: Vec<usize>,
@@ -320,6 +336,7 @@ impl Report {
             ],
             checkpoints: None,
             warm_start: None,
+            communicated: None,
             support: Vec::new(),
             config,
         })
@@ -392,6 +409,11 @@ impl Report {
             shape: ready.shape,
             checkpoints: None,
             warm_start: None,
+            communicated: (!ready.ranks.is_alone()).then(|| Communicated {
+                ranks: ready.ranks.size(),
+                in_steps: solution.traffic,
+                in_all: ready.ranks.traffic(),
+            }),
             support: Vec::new(),
             config,
         }

@@ -211,7 +211,7 @@ fn points<U: Scalar>(
 ) -> Result<Vec<Point<U>>> {
     let mut work = Work {
         system,
-        block: &mut OpenBlock::new(system.n()),
+        block: &mut OpenBlock::new(system.shares()),
         phases,
         progress,
     };

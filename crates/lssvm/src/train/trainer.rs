@@ -1,15 +1,16 @@
 //! Training that can begin elsewhere than at zero, and survive its process.
 
-use super::checkpoint::{About, Folder};
+use super::checkpoint::{About, Folder, start_state};
 use super::prepare::{LaidOut, Prepared};
 use super::{
-    Checkpoint, Checkpoints, Config, Report, StreamData, WarmStart, Watcher, in_pool, lay_out,
-    solve_one, warm_start,
+    Checkpoint, Checkpoints, Config, Fitted, Report, StreamData, WarmStart, Watcher, in_pool,
+    lay_out, solve_one, warm_start,
 };
 use crate::linalg::Scalar;
 use crate::memory;
 use crate::model::Model;
-use crate::solve::{Course, Keeper, State};
+use crate::ranks::{Ranks, Shares};
+use crate::solve::{Course, Keeper, State, write_checkpoint};
 use crate::system::Bordered;
 use crate::{Error, Result};
 
@@ -96,22 +97,47 @@ impl<'a, T: Scalar> Trainer<'a, T> {
     /// (later that is no error, but told: [`Report::checkpoints`]), if the run in the
     /// checkpoint is another, or if the settings contradict the model to begin with.
     pub fn fit(
-        mut self,
+        self,
         data: impl Into<StreamData<T>>,
         watcher: &mut dyn Watcher,
     ) -> Result<(Model<T>, Report)> {
+        let (model, report) = self.fit_on(&Ranks::default(), data, watcher)?;
+        let model = model.expect("the only rank is the first");
+        Ok((model.into_model()?, report))
+    }
+
+    /// Trains on several ranks, each of which calls this with the same settings and data, and
+    /// reads of the training rows its own. The first rank has the model in the end, and keeps
+    /// checkpoints; all have the report.
+    ///
+    /// # Errors
+    /// As [`Trainer::fit`]; an error of one rank is an error of all.
+    pub fn fit_on(
+        mut self,
+        ranks: &Ranks,
+        data: impl Into<StreamData<T>>,
+        watcher: &mut dyn Watcher,
+    ) -> Result<(Option<Fitted<T>>, Report)> {
+        let first = ranks.is_first();
         // Before anything is computed.
-        let folder = self.checkpoints.as_ref().map(|c| Folder::begin(&c.folder));
-        let folder = folder.transpose()?;
-        let config = match (&self.resumed, self.warm_start) {
-            (Some(found), _) => found.settings(),
-            (None, Some(model)) => warm_start::settings(model, &self.config)?,
-            (None, None) => self.config.clone(),
-        };
-        let mut prepared = Prepared::new(data, &config)?;
+        let folder = self.checkpoints.as_ref().filter(|_| first);
+        let folder = folder.map(|c| Folder::begin(&c.folder)).transpose();
+        let folder = ranks.agree(folder)?;
+        let config = ranks.agree(match (&self.resumed, self.warm_start) {
+            (Some(found), _) => Ok(found.settings()),
+            (None, Some(model)) => warm_start::settings(model, &self.config),
+            (None, None) => Ok(self.config.clone()),
+        })?;
+        let mut prepared = Prepared::shared(ranks.clone(), data.into(), &config)?;
         if let Some(found) = &self.resumed {
             found.correct(&mut prepared.config);
-            found.expect_data(&prepared.fingerprint()?, prepared.source())?;
+            let same = match first {
+                true => prepared
+                    .fingerprint()
+                    .and_then(|now| found.expect_data(&now, prepared.source())),
+                false => Ok(()),
+            };
+            ranks.agree(same)?;
             prepared.fixed.clone_from(&found.about().fixed);
             prepared.centers.clone_from(&found.about().centers);
         } else if let Some(model) = self.warm_start {
@@ -120,24 +146,26 @@ impl<'a, T: Scalar> Trainer<'a, T> {
                 prepared.config.why = Some("it can begin at the weights of a model".into());
             }
         }
-        let folder = match folder {
-            Some(folder) => Some((folder, prepared.fingerprint()?)),
-            None => None,
-        };
+        let folder = folder.map(|folder| Ok((folder, prepared.fingerprint()?)));
+        let folder = ranks.agree(folder.transpose())?;
         let fixed = prepared.fixed.clone();
         in_pool(prepared.config.threads, || {
             let mut laid_out = lay_out(prepared)?;
             if let Some(found) = self.resumed.take() {
-                let begun = Begun::again(found, &laid_out)?;
+                let begun = ranks.agree(Begun::again(found, &laid_out))?;
                 watcher.begin(&laid_out.forecast);
                 return begun.run(laid_out, watcher);
             }
             watcher.begin(&laid_out.forecast);
             laid_out.choose_centers(self.warm_start, watcher)?;
             let mut begun = Begun::new(self.warm_start, &laid_out)?;
-            if let Some(((folder, fingerprint), kept)) = folder.zip(self.checkpoints.take()) {
-                let about = About::new(&config, &laid_out.ready, fixed, fingerprint, kept);
-                begun = begun.kept(folder, &about)?;
+            if let Some(checkpoints) = self.checkpoints.take() {
+                let kept = folder.map(|(folder, fingerprint)| {
+                    let ready = &laid_out.ready;
+                    let about = About::new(&config, ready, fixed, fingerprint, checkpoints);
+                    (folder, about)
+                });
+                begun = begun.kept(kept, laid_out.ready.system.shares(), ranks)?;
             }
             begun.run(laid_out, watcher)
         })
@@ -157,8 +185,9 @@ impl<T: Scalar> Begun<T> {
     /// From zero, or from the weights of a model.
     fn new(model: Option<&Model<T>>, laid_out: &LaidOut<T>) -> Result<Self> {
         let ready = &laid_out.ready;
-        let (order, rows) = (ready.order.as_deref(), ready.system.samples().points());
-        let start = model.map(|model| warm_start::weights(model, &ready.outputs, rows, order));
+        let order = ready.order.as_deref();
+        let start =
+            model.map(|model| warm_start::weights(model, &ready.outputs, &ready.system, order));
         let (start, rows) = start.transpose()?.unzip();
         Ok(Self {
             state: None,
@@ -169,11 +198,21 @@ impl<T: Scalar> Begun<T> {
     }
 
     /// Writes the first checkpoint: from here on the run survives its process.
-    fn kept(mut self, folder: Folder, about: &About) -> Result<Self> {
-        let value = about.to_value()?;
-        folder.write_start(&value, self.start.as_ref())?;
-        let keeper = Keeper::new(folder.file(), value, about.every(), 0);
-        self.kept = Some((folder, keeper));
+    /// The first rank has the folder.
+    fn kept(
+        mut self,
+        kept: Option<(Folder, About)>,
+        shares: &Shares,
+        ranks: &Ranks,
+    ) -> Result<Self> {
+        let state = start_state(shares, self.start.as_ref());
+        let kept = kept.map(|(folder, about)| {
+            let value = about.to_value()?;
+            write_checkpoint(&folder.file(), &value, &state)?;
+            let keeper = Keeper::new(folder.file(), value, about.every(), 0);
+            Ok((folder, keeper))
+        });
+        self.kept = ranks.agree(kept.transpose())?;
         Ok(self)
     }
 
@@ -184,14 +223,14 @@ impl<T: Scalar> Begun<T> {
         expect_memory(laid_out)?;
         let (about, iteration) = (found.about(), found.iterations());
         let (value, every) = (about.to_value()?, about.every());
-        let shape = (ready.system.n(), ready.system.outputs());
-        let (folder, state, start) = found.into_course(shape)?;
+        let (folder, state, start) = found.into_course(&ready.system)?;
         let keeper = Keeper::new(folder.file(), value, every, iteration);
+        let first = ready.ranks.is_first();
         Ok(Self {
             state,
             start,
             rows: None,
-            kept: Some((folder, keeper)),
+            kept: first.then_some((folder, keeper)),
         })
     }
 
@@ -199,11 +238,12 @@ impl<T: Scalar> Begun<T> {
         mut self,
         laid_out: LaidOut<T>,
         watcher: &mut dyn Watcher,
-    ) -> Result<(Model<T>, Report)> {
+    ) -> Result<(Option<Fitted<T>>, Report)> {
         let course = Course {
             state: self.state,
             start: self.start,
             keeper: self.kept.as_mut().map(|(_, keeper)| keeper),
+            ranks: laid_out.ready.ranks.clone(),
         };
         let (model, mut report) = solve_one(laid_out.ready(watcher)?, watcher, course)?;
         report.checkpoints = self.kept.map(|(_, keeper)| keeper.told().clone());

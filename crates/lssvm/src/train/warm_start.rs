@@ -17,8 +17,9 @@ use super::checkpoint::Fixed;
 use crate::data::{Rows, for_each_points};
 use crate::linalg::{Points, Scalar};
 use crate::model::{Model, Outputs};
+use crate::ranks::Shares;
 use crate::solve::Method;
-use crate::system::Bordered;
+use crate::system::{Bordered, System};
 use crate::{Error, Result};
 
 /// The rows of a run that began at the weights of a model.
@@ -104,38 +105,43 @@ fn keep<V: PartialEq + Display>(
     Err(Error::parameter(name, value, requirement))
 }
 
-/// The weights that these rows begin with. `order`: where each is in the data, whose
-/// order the rows of a model have.
+/// The weights that the rows of a system begin with. `order`: where each is in the data,
+/// whose order the rows of a model have.
 pub(super) fn weights<T: Scalar>(
     model: &Model<T>,
     outputs: &Outputs,
-    rows: &Points<T>,
+    system: &System<T>,
     order: Option<&[usize]>,
 ) -> Result<(Bordered<T>, WarmStart)> {
+    let rows = system.samples().points();
+    let prints = prints(system.shares(), rows);
     let columns = columns(model.outputs(), outputs)?;
     let mut places = Places::new(model, rows);
-    let mut turn: Vec<usize> = (0..rows.rows()).collect();
+    let mut turn: Vec<usize> = (0..prints.len()).collect();
     if let Some(order) = order {
         turn.sort_unstable_by_key(|&row| order[row]);
     }
-    let mut start = Bordered::zeros(rows.rows(), columns.len());
+    let mut start = system.zeros();
     let of = |all: &[T], column: Option<usize>| column.map_or(T::ZERO, |column| all[column]);
     for (k, &column) in columns.iter().enumerate() {
         start.bias[k] = of(model.bias(), column);
     }
     let mut known = 0;
     for row in turn {
-        let Some(place) = places.take(rows, row) else {
+        let Some(place) = places.take(prints[row]) else {
             continue;
         };
         known += 1;
+        let Some(row) = system.shares().place(row) else {
+            continue;
+        };
         for (k, &column) in columns.iter().enumerate() {
             start.rows.row_mut(row)[k] = of(model.weights().row(place), column);
         }
     }
     let told = WarmStart {
         known,
-        new: rows.rows() - known,
+        new: prints.len() - known,
         gone: model.n_support() - known,
     };
     Ok((start, told))
@@ -146,7 +152,7 @@ pub(super) fn rows_of_model<T: Scalar>(model: &Model<T>, rows: &dyn Rows<T>) -> 
     let (mut places, mut known) = (None, Vec::new());
     for_each_points(rows, |first, batch| {
         let places = places.get_or_insert_with(|| Places::new(model, batch));
-        let found = (0..batch.rows()).filter(|&row| places.take(batch, row).is_some());
+        let found = (0..batch.rows()).filter(|&row| places.take(print(batch, row)).is_some());
         known.extend(found.map(|row| first + row));
         Ok(())
     })?;
@@ -172,11 +178,23 @@ impl Places {
         Self(places)
     }
 
-    /// The place of a row; rows that repeat are taken in their order, and each once.
-    fn take<T: Scalar>(&mut self, rows: &Points<T>, row: usize) -> Option<usize> {
-        let same = self.0.get_mut(&print(rows, row));
+    /// The place of a row with this print; rows that repeat are taken in their order, and
+    /// each once.
+    fn take(&mut self, print: u128) -> Option<usize> {
+        let same = self.0.get_mut(&print);
         same.and_then(VecDeque::pop_front)
     }
+}
+
+/// All rows of all ranks in a few bytes each: which of those that repeat has which weights
+/// depends on all of them.
+fn prints<T: Scalar>(shares: &Shares, own: &Points<T>) -> Vec<u128> {
+    let own: Vec<u128> = (0..own.rows()).map(|row| print(own, row)).collect();
+    let pieces = shares.ranks().all_gather(bytemuck::cast_slice(&own));
+    let pieces = pieces
+        .iter()
+        .map(|piece| bytemuck::pod_collect_to_vec(piece));
+    pieces.collect::<Vec<Vec<u128>>>().concat()
 }
 
 /// A row in a few bytes.

@@ -17,6 +17,9 @@
 //! the pass that computes it, and W̃ costs nothing. Rows are read as they are needed;
 //! memory is two squares of P values and some batches. Vectors are kept in `f64`.
 //!
+//! Where rows live on several ranks, each passes over its own, and the sums of P·K values
+//! are added; centres and everything made of them are on every rank.
+//!
 //! Ω_cc stands for Ω(centres, centres) + εI, with ε as large as the rounding of Ω: weights
 //! along directions that centres share (those of a linear kernel, of centres that repeat)
 //! would be noise without it.
@@ -42,6 +45,7 @@ use super::state::unfit;
 use super::{Phase, Residual, Solver, Step, Work};
 use crate::kernel::Kernel;
 use crate::linalg::{Matrix, Precision, Scalar};
+use crate::ranks::Ranks;
 use crate::system::{Bordered, add_scores, relative};
 use crate::{Error, Result};
 use pass::Pass;
@@ -389,7 +393,9 @@ impl<T: Scalar> Centers<T> {
         let mut change = weights.clone();
         change.add_scaled(&self.weights, -T::ONE);
         self.weights = weights;
-        relative(change.norm(), self.weights.norm())
+        // Every rank has all centres.
+        let alone = Ranks::default();
+        relative(change.norm(&alone), self.weights.norm(&alone))
     }
 }
 

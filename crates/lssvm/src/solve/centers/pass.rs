@@ -9,6 +9,7 @@ use rayon::prelude::*;
 use crate::data::Rows;
 use crate::kernel::{FillBlock, Kernel, Samples, SamplesRef};
 use crate::linalg::{MatMut, MatRef, Matrix, Points, Scalar, skinny};
+use crate::ranks::Ranks;
 use crate::{Error, Result};
 
 /// Rows whose sums one task forms in the number type of the rows; the tasks' sums are
@@ -97,6 +98,7 @@ pub(super) struct Pass<'a, T: Scalar> {
     pub(super) source: &'a Source<T>,
     pub(super) centers: SamplesRef<'a, T>,
     pub(super) kernel: &'a Kernel,
+    pub(super) ranks: &'a Ranks,
 }
 
 impl<T: Scalar> Pass<'_, T> {
@@ -104,7 +106,7 @@ impl<T: Scalar> Pass<'_, T> {
     /// `columns` sums for each centre. `directions` has a row for each centre, or is left
     /// out, and then the answers are made of zeros.
     ///
-    /// None if `progress`, told the share of the rows, returned false.
+    /// None if `progress`, told the share of the rows, returned false on some rank.
     pub(super) fn sums(
         &self,
         directions: Option<&Matrix<T>>,
@@ -114,6 +116,33 @@ impl<T: Scalar> Pass<'_, T> {
     ) -> Result<Option<Matrix<f64>>> {
         let directions = directions.map(|d| skinny::transpose_scaled(d.view(), T::ONE));
         let directions = directions.as_ref().map(Matrix::view);
+        let own = self.own_sums(directions, columns, answer, progress);
+        let own = self.ranks.agree(own)?;
+        let went_on = self.ranks.all(own.is_some());
+        let Some(mut total) = own.filter(|_| went_on) else {
+            return Ok(None);
+        };
+        self.ranks.sum(&mut total);
+        let p = self.centers.len();
+        let sums = Matrix::from_fn(p, columns, |i, c| total[c * p + i]);
+        match sums.values().iter().all(|sum| sum.is_finite()) {
+            true => Ok(Some(sums)),
+            false => Err(Error::Numeric(
+                "the kernel values of some rows left the range of the number type; scale the \
+                 features, lower the degree of the kernel or use --precision f64"
+                    .into(),
+            )),
+        }
+    }
+
+    /// The sums over the rows of this rank, `columns` × centres.
+    fn own_sums(
+        &self,
+        directions: Option<MatRef<'_, T>>,
+        columns: usize,
+        answer: Answer<'_, T>,
+        progress: &mut dyn FnMut(f64) -> bool,
+    ) -> Result<Option<Vec<f64>>> {
         let (n, p) = (self.source.len(), self.centers.len());
         let mut total = vec![0.0; columns * p];
         let step = batch_rows(self.source.width());
@@ -137,15 +166,7 @@ impl<T: Scalar> Pass<'_, T> {
                 return Ok(None);
             }
         }
-        let sums = Matrix::from_fn(p, columns, |i, c| total[c * p + i]);
-        match sums.values().iter().all(|sum| sum.is_finite()) {
-            true => Ok(Some(sums)),
-            false => Err(Error::Numeric(
-                "the kernel values of some rows left the range of the number type; scale the \
-                 features, lower the degree of the kernel or use --precision f64"
-                    .into(),
-            )),
-        }
+        Ok(Some(total))
     }
 
     fn batch(&self, rows: Range<usize>) -> Result<Batch<'_, T>> {
@@ -265,6 +286,7 @@ mod tests {
                     source,
                     centers: centers.view(),
                     kernel: &kernel,
+                    ranks: &Ranks::default(),
                 };
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
                 pool.unwrap().install(|| {
@@ -301,6 +323,7 @@ mod tests {
             source: &source,
             centers: centers.view(),
             kernel: &kernel,
+            ranks: &Ranks::default(),
         };
         let sums = pass.sums(None, 1, &|_, values| values.fill(1.0), &mut |_| false);
         assert!(sums.unwrap().is_none());

@@ -3,6 +3,7 @@
 use super::pass::{Pass, Source};
 use crate::kernel::{Kernel, Samples};
 use crate::linalg::{Matrix, Scalar};
+use crate::ranks::Ranks;
 use crate::solve::Truth;
 use crate::system::kernel_matrix;
 
@@ -16,7 +17,7 @@ pub(super) fn rounding<T: Scalar>(centers: usize) -> f64 {
 
 /// What a model of centres is fitted to.
 pub struct Problem<T: Scalar> {
-    /// All rows, preprocessed.
+    /// All rows, preprocessed, or those of this rank.
     pub source: Source<T>,
     /// What they should score: as many as there are rows.
     pub truth: Truth,
@@ -32,6 +33,8 @@ pub struct Problem<T: Scalar> {
     pub kernel: Kernel,
     /// λ
     pub lambda: f64,
+    /// Who has the rows.
+    pub ranks: Ranks,
 }
 
 impl<T: Scalar> Problem<T> {
@@ -40,10 +43,10 @@ impl<T: Scalar> Problem<T> {
     }
 
     pub(super) fn total_weight(&self) -> f64 {
-        match &self.weights {
+        self.ranks.sum_of(match &self.weights {
             Some(weights) => weights.iter().sum(),
             None => self.source.len() as f64,
-        }
+        })
     }
 
     /// What row `row` should score for output `k`.
@@ -67,6 +70,7 @@ impl<T: Scalar> Problem<T> {
                 }
             }
         }
+        self.ranks.sum(&mut sums);
         let total = self.total_weight();
         sums.into_iter().map(|sum| sum / total).collect()
     }
@@ -76,6 +80,7 @@ impl<T: Scalar> Problem<T> {
             source: &self.source,
             centers: self.centers.view(),
             kernel: &self.kernel,
+            ranks: &self.ranks,
         }
     }
 

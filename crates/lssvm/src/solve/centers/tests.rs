@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::*;
 use crate::kernel::Kernel;
 use crate::linalg::Cholesky;
+use crate::ranks::Ranks;
 use crate::solve::{Course, Limits, Method, Plan, Silent, Solution, Stopped, Truth, run, run_on};
 use crate::system::tests::problem;
 use crate::system::{System, kernel_matrix};
@@ -52,6 +53,7 @@ fn fitted<T: Scalar>(
             Some(weights) => full.lambda(0) * weights[0],
             None => full.lambda(0),
         },
+        ranks: Ranks::default(),
     };
     let solver = Centers::new(problem, tolerance, Precision::F64).unwrap();
     run_on(
@@ -215,6 +217,7 @@ fn a_kernel_that_is_not_positive_is_refused() {
         center_weights: vec![1.0; 2],
         kernel,
         lambda: 1.0,
+        ranks: Ranks::default(),
     };
     let refused = Centers::new(problem, 1e-3, Precision::F64);
     assert!(refused.is_err_and(|error| error.to_string().contains("positive definite")));

@@ -11,7 +11,7 @@ use crate::system::tests::weighted_problem;
 fn path<T: Scalar>(system: &System<T>, largest_c: f64) -> Path<T> {
     let mut work = Work {
         system,
-        block: &mut OpenBlock::new(system.n()),
+        block: &mut OpenBlock::new(system.shares()),
         phases: &mut Phases::default(),
         progress: &mut |_| true,
     };

@@ -12,14 +12,15 @@ use super::memory_plan::{MemoryPlan, bytes_of_columns};
 use super::prepare::{LaidOut, Prepared, Ready};
 use super::warm_start::rows_of_model;
 use super::{StreamData, Watcher};
-use crate::data::{Rows, Stream};
+use crate::data::{Picked, Rows, Stream};
 use crate::kernel::{Kernel, Samples};
 use crate::linalg::{Csr, Matrix, Precision, Scalar};
 use crate::model::Model;
 use crate::preprocess::Preprocessed;
-use crate::solve::centers::{Centers, Problem, Source, expect_positive, pivots};
+use crate::ranks::{Ranks, Shares};
+use crate::solve::centers::{Centers, Problem, Select, Source, expect_positive, pivots};
 use crate::solve::{Flow, Phase, Phases, Truth};
-use crate::system::{System, check_rows};
+use crate::system::{Keep, System, check_rows};
 use crate::{Error, Result, random};
 use sizes::{Sizes, how_many};
 
@@ -32,18 +33,28 @@ pub(super) fn lay_out<T: Scalar>(prepared: Prepared<T>) -> Result<LaidOut<T>> {
         test,
     } = prepared.data;
     let image = prepared.input.image;
+    let ranks = &prepared.ranks;
+    expect_alone(ranks, config.select)?;
     let (n, k) = (train.n_samples(), prepared.outputs.names().len());
+    let shares = Shares::even(n, 1, ranks);
     let (raw, raw_kept) = (train.n_features(), train.features.kept_values());
     let (pipeline, kernel) = match prepared.fixed {
         Some(Fixed { pipeline, kernel }) => (pipeline, Some(kernel)),
-        None => (config.preprocess.fit_rows(&train.features, image)?, None),
+        None => {
+            let own = own_rows(&shares, &train.features);
+            (config.preprocess.fit_rows_on(ranks, &own, image)?, None)
+        }
     };
-    let rows: Arc<dyn Rows<T>> = Arc::new(Preprocessed::new(train.features, pipeline.clone())?);
+    // Of all rows centres are picked; those of this rank are passed over.
+    let own = Preprocessed::new(own_rows(&shares, &train.features), pipeline.clone())?;
+    let all = Preprocessed::new(train.features, pipeline.clone())?;
+    let (rows, all): (Arc<dyn Rows<T>>, Arc<dyn Rows<T>>) = (Arc::new(own), Arc::new(all));
     let kernel = match kernel {
         Some(kernel) => kernel,
         None => {
             let spec = config.kernel_spec();
-            spec.resolve(&*rows, prepared.weights.as_deref())?
+            let weights = prepared.weights.as_ref().map(|all| &all[shares.own()]);
+            spec.resolve_on(ranks, &*rows, weights)?
         }
     };
     expect_positive(&kernel)?;
@@ -54,10 +65,11 @@ pub(super) fn lay_out<T: Scalar>(prepared: Prepared<T>) -> Result<LaidOut<T>> {
         None => features,
     };
     let sizes = Sizes {
-        n,
+        n: shares.largest(),
+        all: n,
         features: [
             width(raw_kept, raw),
-            width(rows.kept_values(), pipeline.n_features_out()),
+            width(all.kept_values(), pipeline.n_features_out()),
         ],
         outputs: k,
         others: [count(&validation), count(&test)],
@@ -66,7 +78,13 @@ pub(super) fn lay_out<T: Scalar>(prepared: Prepared<T>) -> Result<LaidOut<T>> {
     };
     let centers = match config.centers {
         Some(centers) => centers,
-        None => how_many(&sizes, &config, &kernel, &*rows)?,
+        None => {
+            let most = how_many(&sizes, &config, &kernel, &*rows);
+            // Clocks differ.
+            let mut most = [ranks.agree(most)? as f64];
+            ranks.give(&mut most);
+            most[0] as usize
+        }
     };
     config.centers = Some(centers);
     let layout = sizes.layout::<T>(centers, &config)?;
@@ -76,6 +94,8 @@ pub(super) fn lay_out<T: Scalar>(prepared: Prepared<T>) -> Result<LaidOut<T>> {
     };
     let centered = Centered {
         rows,
+        all,
+        shares,
         truth: prepared.truth,
         outputs: k,
         weights: prepared.weights,
@@ -94,15 +114,15 @@ pub(super) fn lay_out<T: Scalar>(prepared: Prepared<T>) -> Result<LaidOut<T>> {
         rank: None,
     };
     let shape = [n, pipeline.n_features_out(), k];
-    let forecast = Forecast::new(&config, shape, &memory, &kernel, system.samples());
+    let forecast = Forecast::new(&config, shape, &memory, &kernel, system.samples()).on(ranks);
     let transformed = |part: Option<Stream<T>>, truth: Option<Truth>| {
         let part = part.map(|part| pipeline.transform_points(part.features.into_points()?));
         Ok::<_, Error>(part.transpose()?.zip(truth))
     };
     Ok(LaidOut {
         forecast,
-        validation: transformed(validation, prepared.validation_truth)?,
-        test: transformed(test, prepared.test_truth)?,
+        validation: ranks.agree(transformed(validation, prepared.validation_truth))?,
+        test: ranks.agree(transformed(test, prepared.test_truth))?,
         centered: Some(centered),
         ready: Ready {
             validation: None,
@@ -119,9 +139,32 @@ pub(super) fn lay_out<T: Scalar>(prepared: Prepared<T>) -> Result<LaidOut<T>> {
             outputs: prepared.outputs,
             input: prepared.input,
             memory,
+            ranks: prepared.ranks,
+            keep: Keep::Share,
+            whole: None,
             start: prepared.start,
         },
     })
+}
+
+/// Refuses a choice that is made on one machine, if there are several.
+fn expect_alone(ranks: &Ranks, select: Option<Select>) -> Result<()> {
+    match select.filter(|&select| select != Select::Uniform && !ranks.is_alone()) {
+        Some(select) => Err(Error::parameter(
+            "select",
+            select,
+            "is a choice that one machine makes; leave it out where several share the rows",
+        )),
+        None => Ok(()),
+    }
+}
+
+/// The rows of this rank.
+fn own_rows<T: Scalar>(shares: &Shares, all: &Arc<dyn Rows<T>>) -> Arc<dyn Rows<T>> {
+    match shares.is_alone() {
+        true => Arc::clone(all),
+        false => Arc::new(Picked::new(Arc::clone(all), shares.own().collect())),
+    }
 }
 
 /// Rows, and what they count if not all count the same.
@@ -129,7 +172,10 @@ type Sample<T> = (Samples<T>, Option<Vec<f64>>);
 
 /// The rows that centres are chosen from and fitted to.
 pub(super) struct Centered<T: Scalar> {
+    /// Those of this rank, and those of all; truth and weights are of all.
     rows: Arc<dyn Rows<T>>,
+    all: Arc<dyn Rows<T>>,
+    shares: Shares,
     truth: Truth,
     outputs: usize,
     weights: Option<Vec<f64>>,
@@ -144,9 +190,10 @@ pub(super) struct Centered<T: Scalar> {
 impl<T: Scalar> Centered<T> {
     /// The rows with these indices.
     fn system(&self, chosen: &[usize]) -> Result<System<T>> {
-        let x = self.rows.picked_points(chosen)?;
+        let ranks = self.shares.ranks();
+        let x = ranks.agree(self.all.picked_points(chosen))?;
         let targets: Matrix<T> = self.truth.select(chosen).targets(self.outputs);
-        System::new(x, targets, self.kernel, self.c)
+        ranks.agree(System::new(x, targets, self.kernel, self.c))
     }
 
     /// What rows count, if not all count the same.
@@ -157,8 +204,8 @@ impl<T: Scalar> Centered<T> {
 
     /// Some rows, each equally likely: where they are, and what they count.
     fn sample(&self, rng: &mut ChaCha8Rng) -> Result<(Vec<usize>, Sample<T>)> {
-        let sample = random::sample(rng, self.rows.len(), self.sample);
-        let samples = Samples::new(self.rows.picked_points(&sample)?, &self.kernel);
+        let sample = random::sample(rng, self.all.len(), self.sample);
+        let samples = Samples::new(self.all.picked_points(&sample)?, &self.kernel);
         check_rows(samples.points())?;
         let weights = self.weights_of(&sample);
         Ok((sample, (samples, weights)))
@@ -180,7 +227,7 @@ impl<T: Scalar> Centered<T> {
 
     /// So many rows that are none of these, which are in ascending order.
     fn others(&self, but: &[usize], count: usize, seed: u64) -> Vec<usize> {
-        let left = self.rows.len() - but.len();
+        let left = self.all.len() - but.len();
         let mut drawn = random::sample(&mut random::rng(seed), left, count);
         // From places among the rows that are left to places among all.
         let mut before = 0;
@@ -204,23 +251,30 @@ impl<T: Scalar> Centered<T> {
             let weights = weights.as_deref();
             center_weights = pivots::shares(among, weights, centers, center_weights);
         }
+        let (ranks, own) = (self.shares.ranks().clone(), self.shares.own());
+        drop(self.all);
+        let held = |rows: Arc<dyn Rows<T>>| {
+            let x = rows.into_points()?;
+            check_rows(&x)?;
+            Ok(Source::Held(Samples::new(x, &self.kernel)))
+        };
         let problem = Problem {
             center_weights,
             source: match self.held {
                 // Those that are read are looked at by their sums.
-                true => {
-                    let x = self.rows.into_points()?;
-                    check_rows(&x)?;
-                    Source::Held(Samples::new(x, &self.kernel))
-                }
+                true => ranks.agree(held(self.rows))?,
                 false => Source::Read(self.rows),
             },
-            truth: self.truth,
+            truth: match ranks.is_alone() {
+                true => self.truth,
+                false => self.truth.select(&own.clone().collect::<Vec<_>>()),
+            },
             outputs: self.outputs,
             centers: ready.system.samples().clone(),
-            weights: self.weights,
+            weights: self.weights.map(|all| all[own].to_vec()),
             kernel: self.kernel,
             lambda: 1.0 / self.c,
+            ranks,
         };
         Centers::new(problem, ready.config.tolerance, self.precision)
     }
@@ -241,7 +295,8 @@ impl<T: Scalar> LaidOut<T> {
         let (count, seed) = (ready.system.n(), ready.config.seed);
         let chosen = match model {
             Some(model) => {
-                let known = rows_of_model(model, &*centered.rows)?;
+                let known = rows_of_model(model, &*centered.all);
+                let known = centered.shares.ranks().agree(known)?;
                 match known.len() {
                     0 => return Ok(()),
                     many if many >= count => {

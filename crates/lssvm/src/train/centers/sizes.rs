@@ -36,7 +36,9 @@ const SAMPLE: usize = 10;
 
 /// What is known before P is.
 pub(super) struct Sizes {
+    /// The most rows that a rank has, and all of them.
     pub(super) n: usize,
+    pub(super) all: usize,
     /// Raw, and after preprocessing.
     pub(super) features: [usize; 2],
     pub(super) outputs: usize,
@@ -139,13 +141,13 @@ impl Sizes {
     /// Rows among which P centres are chosen by pivots, as many as memory allows.
     fn sample<T: Scalar>(&self, centers: usize) -> usize {
         let fits = |sample: usize| self.choosing_bytes::<T>(centers, sample) <= self.budget;
-        most(centers, self.n.min(SAMPLE * centers), fits)
+        most(centers, self.all.min(SAMPLE * centers), fits)
     }
 
     /// The most centres that fit in memory.
     fn most_centers<T: Scalar>(&self) -> usize {
         let fits = |p: usize| self.bytes::<T>(p, false, Precision::F32) <= self.budget;
-        most(0, self.n.min(10 * MOST_CENTERS), fits)
+        most(0, self.all.min(10 * MOST_CENTERS), fits)
     }
 }
 
@@ -187,10 +189,10 @@ pub(super) fn how_many<T: Scalar>(
             TIME_SHARE * seconds / (PASSES * a_center)
         }
         None => {
-            let a_center = 2.0 * n * (sizes.features[1] + 2 * sizes.outputs) as f64;
+            let a_center = 2.0 * sizes.all as f64 * (sizes.features[1] + 2 * sizes.outputs) as f64;
             OPERATIONS / (PASSES * a_center)
         }
     };
     let most = by_memory.min(by_time as usize).min(MOST_CENTERS);
-    Ok(most.max(LEAST_CENTERS).min(sizes.n))
+    Ok(most.max(LEAST_CENTERS).min(sizes.all))
 }
