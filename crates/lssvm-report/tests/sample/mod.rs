@@ -87,6 +87,7 @@ pub fn report(iterations: usize, test: Option<Evaluation>, task: Task) -> Report
     };
     let rows = 60_000;
     let config = config.resolve(Shape {
+        ranks: 1,
         rows,
         features: 784,
         outputs: 10,
@@ -130,6 +131,7 @@ pub fn report(iterations: usize, test: Option<Evaluation>, task: Task) -> Report
         gflops,
     };
     Report {
+        communicated: None,
         leave_one_out: None,
         leave_one_out_missing: None,
         scaling: None,
