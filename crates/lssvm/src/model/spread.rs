@@ -30,6 +30,9 @@ pub struct Spread<T: Scalar> {
     description: Description,
 }
 
+/// Its name, its shape, and its values if they are here.
+type Tensor<'a, T> = (&'static str, Vec<usize>, Option<&'a [T]>);
+
 impl<T: Scalar> Spread<T> {
     /// `rows`: preprocessed, with weights, and a class if there are classes, for each.
     ///
@@ -133,9 +136,8 @@ impl<T: Scalar> Spread<T> {
         temporary.become_file(&target)
     }
 
-    /// Name, shape and values of each tensor, in their order in a file; of the support rows
-    /// no values are here.
-    fn tensors(&self) -> Vec<(&'static str, Vec<usize>, Option<&[T]>)> {
+    /// All tensors, in their order in a file; of the support rows no values are here.
+    fn tensors(&self) -> Vec<Tensor<'_, T>> {
         let support = vec![self.rows.len(), self.rows.n_features()];
         let weights = vec![self.weights.rows(), self.weights.cols()];
         let mut tensors = vec![(BIAS, vec![self.bias.len()], Some(&self.bias[..]))];

@@ -231,8 +231,8 @@ impl Told {
             });
             let x = solver.solve(&z)?;
             let p = solver.preconditioner.apply(solver.work.system.ranks(), &z);
-            for i in 0..n {
-                told.take(i, (i % probes).checked_sub(first), signs[i], [&x, &p]);
+            for (i, &sign) in signs.iter().enumerate() {
+                told.take(i, (i % probes).checked_sub(first), sign, [&x, &p]);
             }
         }
         Ok(told)

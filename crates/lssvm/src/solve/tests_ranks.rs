@@ -37,7 +37,7 @@ impl Given {
     fn system<T: Scalar>(&self, ranks: &Ranks, unit: usize, keep: Keep) -> System<T> {
         let shares = Shares::even(self.n, unit, ranks);
         let (own, first) = (shares.own().len(), shares.own().start);
-        let value = |i: usize, j: usize| match self.sparse && (i + j) % 3 == 0 {
+        let value = |i: usize, j: usize| match self.sparse && (i + j).is_multiple_of(3) {
             true => T::ZERO,
             false => T::from_f64(Self::wave(i, j)),
         };
@@ -79,7 +79,7 @@ fn solved<T: Scalar>(given: &Given, plan: &Plan, limits: &Limits, ranks: &Ranks)
     };
     let system = given.system::<T>(ranks, unit, keep);
     let rows = Matrix::from_fn(11, 4, |i, j| T::from_f64(Given::wave(i + 1000, j)));
-    let truth = Matrix::from_fn(11, given.outputs, |i, c| Given::wave(i, c));
+    let truth = Matrix::from_fn(11, given.outputs, Given::wave);
     let mut test = Some(Followed::new(&system, rows, Truth::Values(truth), true));
     let course = Course {
         ranks: ranks.clone(),
