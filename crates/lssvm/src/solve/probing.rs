@@ -228,8 +228,8 @@ impl Told {
             });
             let x = solver.solve(&z)?;
             let p = solver.preconditioner.apply(&z);
-            for i in 0..n {
-                told.take(i, (i % probes).checked_sub(first), signs[i], [&x, &p]);
+            for (i, &sign) in signs.iter().enumerate() {
+                told.take(i, (i % probes).checked_sub(first), sign, [&x, &p]);
             }
         }
         Ok(told)
