@@ -70,8 +70,8 @@ default="rbf"
     leave_one_out : bool, default=False
         Also compute what each training row would have been told by a model that never
         saw it, without training one: in closed form with ``method="exact"``, and as
-        estimates whose error is stated with "pcg" (what "auto" takes for many rows), in
-        about the time of the fit. It makes ``predict_interval``
+        estimates whose error is stated with "pcg" (what "auto" takes for many rows), which
+        take longer than the fit. It makes ``predict_interval``
         possible.
     warm_start : bool, default=False
         Begin at the solution of the last ``fit``, or of the file that the model was loaded
