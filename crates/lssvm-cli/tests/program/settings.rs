@@ -135,7 +135,7 @@ fn a_model_is_described() {
     for part in [
         "3 classes: iris setosa",
         "standardize",
-        "rbf, gamma 0.2",
+        "rbf, gamma 0.333",
         "1 iteration: the system is solved",
         "150 training rows",
         "f32",

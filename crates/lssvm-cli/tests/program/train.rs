@@ -479,7 +479,7 @@ fn leave_one_out_errors_are_estimated_where_there_is_no_factor() {
     let options = "train . --loo --method pcg --validation 0.2";
     folder.fails(options, 2, &["loo = true", "choose the iteration"]);
     let told = folder
-        .run("train . --loo --method pcg --iterations 1")
+        .run("train . --loo --method pcg --iterations 1 --rank 1")
         .stdout;
     assert!(
         told.contains("no scores: they follow from the solution"),
