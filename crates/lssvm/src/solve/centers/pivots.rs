@@ -9,7 +9,7 @@
 //!
 //! (Chen, Epperly, Tropp, Webber, "Randomly pivoted Cholesky", 2022.) Rows in sparse
 //! regions come to their centres, and a row that repeats a centre has d = 0 and is never
-//! drawn. Rows are drawn [`BLOCK`] at a time and kept or left as one after the other would
+//! drawn. Rows are drawn a block at a time and kept or left as one after the other would
 //! have been (Epperly, Tropp, Webber, "Embrace rejection", 2024), so that all but little
 //! is matrix products: n P² operations and n·P values of memory for P of n rows.
 
