@@ -193,8 +193,10 @@ def test_leave_one_out_errors_are_estimated_with_pcg(digits):
     assert exact.loo_error_ == pytest.approx(wrong) and exact.loo_standard_error_ == 0
     model = lssvm.LSSVMClassifier(C=10, leave_one_out=True, method="pcg", random_state=0)
     model.fit(X, y)
-    assert 0 < model.loo_standard_error_ < 0.01
-    assert abs(model.loo_error_ - exact.loo_error_) <= 3 * model.loo_standard_error_
+    # Where no row is in doubt, the estimate has no error of its own.
+    assert 0 <= model.loo_standard_error_ < 0.01
+    off = abs(model.loo_error_ - exact.loo_error_)
+    assert off <= 3 * model.loo_standard_error_ + 2 / len(X)
     # Row by row, and so in the order of X.
     far = np.abs(model.loo_scores_ - exact.loo_scores_).max(axis=1) > 0.2
     assert far.mean() < 0.02
@@ -211,9 +213,10 @@ def test_leave_one_out_errors_are_estimated_with_pcg(digits):
 
 def test_weights_that_are_no_solution_have_no_leave_one_out_scores(digits):
     X, y, _, _ = digits
-    model = lssvm.LSSVMClassifier(leave_one_out=True, method="pcg", max_iter=1)
-    with pytest.warns(ConvergenceWarning, match="there are no scores"):
-        model.fit(X, y)
+    model = lssvm.LSSVMClassifier(C=1e4, leave_one_out=True, method="pcg", max_iter=1)
+    with pytest.warns(ConvergenceWarning, match="made all 1 iterations"):
+        with pytest.warns(Warning, match="there are no scores"):
+            model.fit(X, y)
     assert not hasattr(model, "loo_scores_") and not hasattr(model, "loo_error_")
 
 

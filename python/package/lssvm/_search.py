@@ -130,7 +130,7 @@ class LSSVMSearchCV(MetaEstimatorMixin, BaseEstimator):
     ----------
     best_estimator_ : LSSVMClassifier or LSSVMRegressor
         Fitted on all rows with the best settings; a classifier with ``leave_one_out``
-        where its method is "exact" (up to 15,000 rows unless told otherwise) or "pcg".
+        where its method is "exact", as it is up to 15,000 rows unless told otherwise.
     best_params_ : dict
         These settings.
     best_score_ : float
@@ -240,7 +240,7 @@ class LSSVMSearchCV(MetaEstimatorMixin, BaseEstimator):
             return False
         config = json.dumps(estimator._config(rows.dtype) | {"loo": False})
         method = _lssvm.chosen_method(config, rows.shape[0], rows.shape[1], len(self.classes_))
-        return method in ("exact", "pcg")
+        return bool(method == "exact")
 
     def _keep(self, best: dict[str, Any], trials: list[dict[str, Any]], classifier: bool) -> None:
         """What is known before anything is fitted on all rows."""
