@@ -4,7 +4,7 @@
 //! and [`Points`] are either. Large products, symmetric rank-k
 //! updates and factorisations go to faer, which only this room names
 //! ([`dense`], [`factor`]); products with a few columns, where libraries are
-//! two to three times off the speed of memory, are our own ([`skinny`], and [`padded`] for
+//! two to three times off the speed of memory, are our own ([`skinny`], and [`tile_columns`] for
 //! tiles in the cache). A matrix
 //! that fills the memory is factored where it lies, as tiles ([`tiled`]).
 //!
@@ -18,11 +18,11 @@ pub mod gram;
 pub mod half;
 pub mod huge;
 mod matrix;
-pub mod padded;
 mod points;
 mod scalar;
 pub mod simd;
 pub mod skinny;
+pub mod tile_columns;
 pub mod tiled;
 
 pub use csr::{Csr, CsrRef, MOST_COLUMNS};

@@ -23,8 +23,9 @@ use super::bands::Band;
 use super::grid::{Place, TILE};
 use super::store::{PANEL, Show};
 use super::{Format, Store, System};
-use crate::linalg::skinny::{self, Ahead};
-use crate::linalg::{MatMut, MatRef, Matrix, Scalar, padded};
+use crate::linalg::skinny::{self, Ahead, Turned};
+use crate::linalg::tile_columns::TileColumns;
+use crate::linalg::{MatMut, MatRef, Matrix, Scalar};
 
 /// Parts of a product for each thread, so that all end together, and the fewest.
 const PARTS_PER_THREAD: usize = 4;
@@ -104,7 +105,6 @@ impl<T: Scalar> System<T> {
         assert_eq!(v.rows(), self.own_rows());
         let (n, k) = (self.n(), v.cols());
         let all = self.shares.all_rows(v);
-        let wide = padded::padded(all.view());
         let mut out = Matrix::zeros(n, k);
         let first = self.shares.own().start * k;
         let own = &mut out.values_mut()[first..first + v.values().len()];
@@ -117,7 +117,7 @@ impl<T: Scalar> System<T> {
             let partial: Vec<Matrix<f64>> = self
                 .parts(places)
                 .into_par_iter()
-                .map(|part| self.product_of_part(part, &all, &wide, panels))
+                .map(|part| self.product_of_part(part, &all, panels))
                 .collect();
             for part in partial {
                 let pairs = out.values_mut().iter_mut().zip(part.values());
@@ -174,16 +174,16 @@ impl<T: Scalar> System<T> {
         &self,
         part: &[Place],
         v: &Matrix<T>,
-        wide: &Matrix<T>,
         panels: &Panels<'_, T>,
     ) -> Matrix<f64> {
-        let (k, width) = (v.cols(), wide.cols());
+        let k = v.cols();
         let last = part.iter().map(|place| self.grid.extent(place.0).end);
         let mut out = Matrix::<f64>::zeros(last.max().unwrap_or(0), k);
         let (mut scratch, mut own, mut mirrored) = (Vec::new(), Vec::new(), Vec::new());
         for &(row, column) in part {
             let (rows, columns) = (self.grid.extent(row), self.grid.extent(column));
-            let v_c = wide.row_range(columns.start, columns.end);
+            let v_c = TileColumns::new(v.row_range(columns.start, columns.end));
+            let width = v_c.width();
             own.clear();
             own.resize(rows.len() * width, T::ZERO);
             mirrored.clear();
@@ -192,7 +192,7 @@ impl<T: Scalar> System<T> {
                 let bottom = top + panel.rows();
                 let here = &mut own[top * width..bottom * width];
                 let here = MatMut::new(panel.rows(), width, here);
-                padded::add_product(here, panel, v_c, ahead);
+                v_c.add_product(here, panel, ahead);
                 if row != column {
                     let v = v.row_range(rows.start + top, rows.start + bottom);
                     skinny::add_transposed_product(&mut mirrored, panel, v);
@@ -226,7 +226,7 @@ impl<T: Scalar> System<T> {
             Some(_) => self.own_band(tiles.clone()),
             None => self.band(tiles.clone()),
         };
-        let negative = skinny::transpose_scaled(change.view(), -T::ONE);
+        let negative = Turned::new(change.view(), -T::ONE);
         let first = self.own_tiles().start;
         r.values_mut()
             .par_chunks_mut(TILE * k)
