@@ -5,7 +5,7 @@
     distributed.py model                                          prints tables, writes the figure
 
 `measure` trains by `mp` on made-up rows with 1 and 2 ranks of one thread each: the same rows on both (strong scaling),
-and as many rows a rank (weak scaling). `model` takes from that how fast a core does each part of a step, checks itself
+and as many rows a rank (weak scaling); then by each method, for the bytes that it communicates. `model` takes from that how fast a core does each part of a step, checks itself
 on the measurements, and reckons steps of a cluster. Standard library only.
 """
 import argparse
@@ -32,6 +32,20 @@ EFFICIENCY = 0.8
 
 LATENCY = {10: 20e-6, 100: 3e-6}
 """Seconds a message takes at least, by Gbit/s: Ethernet, and InfiniBand or the like."""
+
+RANK = 200
+CENTERS = 500
+"""Of `pcg`'s preconditioner, and of `centers`."""
+
+METHODS = {
+    "mp": [],
+    "kaczmarz": [],
+    "kaczmarz-mp": [],
+    "nystrom": [],
+    "pcg": ["--rank", str(RANK)],
+    "gauss-seidel": [],
+    "centers": ["--centers", str(CENTERS)],
+}
 
 CLUSTER = {"n": 10**7, "m": 10**3, "j": 10**4, "k": 10}
 NODES = [4, 8, 16, 32, 64, 128, 256]
@@ -76,7 +90,7 @@ def run(program: str, ranks: int, data: Path, options: list[str]) -> dict:
 
 def measure(args: argparse.Namespace) -> None:
     options = ["--method", "mp", "--block-size", str(args.block), "--iterations", str(args.iterations), "--tolerance", "0"]
-    found = {"strong": [], "weak": []}
+    found = {"strong": [], "weak": [], "methods": {}}
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / "rows.npy"
         write_rows(data, args.rows, args.features)
@@ -84,6 +98,9 @@ def measure(args: argparse.Namespace) -> None:
             found["strong"].append(run(args.program, ranks, data, options))
             half = [*options, "--train-rows", str(args.rows // 2 * ranks)]
             found["weak"].append(run(args.program, ranks, data, half))
+        for method, more in METHODS.items():
+            few = ["--method", method, "--block-size", str(args.block), "--iterations", "3", "--tolerance", "0", *more]
+            found["methods"][method] = run(args.program, 2, data, few)
     RESULTS.write_text(json.dumps(found, indent=1) + "\n")
 
 
@@ -91,6 +108,21 @@ def step_bytes(shape: dict) -> tuple[float, float]:
     """What a step of `mp` gathers, and what it sums."""
     m, j, k = shape["m"], shape["j"], shape["k"]
     return VALUE * j * m, VALUE * (j * (j + 1) / 2 + j * k)
+
+
+def method_bytes(method: str, shape: dict) -> float:
+    """What docs/distributed.md says of an iteration of each method, the kernel matrix kept."""
+    n, m, j, k = (shape[key] for key in "nmjk")
+    block = j * m + j * (j + 1) / 2 + j * k
+    return {
+        "mp": VALUE * block,
+        "kaczmarz": VALUE * block,
+        "kaczmarz-mp": VALUE * (block + j * k),
+        "nystrom": VALUE * (block + j * j),
+        "pcg": (VALUE + 8) * n * (k + 1) + VALUE * RANK * (k + 1),
+        "gauss-seidel": VALUE * n * (k + 1),
+        "centers": 8 * CENTERS * k,
+    }[method]
 
 
 def step_flops(shape: dict) -> dict:
@@ -132,7 +164,8 @@ def model(_: argparse.Namespace) -> None:
         rates[phase] = 1e9 * two["phases"][phase]["gflops"]
     print("| rows | ranks | s/iteration | speed-up | peak memory of the first rank |")
     print("|---|---:|---:|---:|---:|")
-    for kind, runs in found.items():
+    for kind in ["strong", "weak"]:
+        runs = found[kind]
         base = a_step(runs[0])
         for each in runs:
             gain = base / a_step(each) * (each["ranks"] if kind == "weak" else 1)
@@ -146,6 +179,13 @@ def model(_: argparse.Namespace) -> None:
     each = {key: steps[key] / two["iterations"] for key in ["gathered", "summed"]}
     print(f"gathered: formula {gathered:.0f} bytes, counted {each['gathered']:.0f}")
     print(f"summed: formula {summed:.0f} bytes, counted {each['summed']:.0f}\n")
+    print("| method | bytes of an iteration, formula | counted |")
+    print("|---|---:|---:|")
+    for method, each in found["methods"].items():
+        steps = each["communicated"]["in_steps"]
+        counted = sum(steps.values()) / each["iterations"]
+        print(f"| `{method}` | {method_bytes(method, shape_of(each)):,.0f} | {counted:,.0f} |")
+    print()
     node = {phase: CORES * EFFICIENCY * rate for phase, rate in rates.items()}
     curves = {}
     print("| nodes | 10 Gbit/s | 100 Gbit/s | memory of a node |")
