@@ -116,8 +116,8 @@ def method_bytes(method: str, shape: dict) -> float:
     block = j * m + j * (j + 1) / 2 + j * k
     return {
         "mp": VALUE * block,
-        "kaczmarz": VALUE * block,
-        "kaczmarz-mp": VALUE * (block + j * k),
+        "kaczmarz": VALUE * (block + j * k),
+        "kaczmarz-mp": VALUE * (block + 2 * j * k),
         "nystrom": VALUE * (block + j * j),
         "pcg": (VALUE + 8) * n * (k + 1) + VALUE * RANK * (k + 1),
         "gauss-seidel": VALUE * n * (k + 1),
