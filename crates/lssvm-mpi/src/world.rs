@@ -83,10 +83,10 @@ impl Communicator for World {
     }
 }
 
-fn sum<V: Copy>(values: &mut [V])
+fn sum<V>(values: &mut [V])
 where
     [V]: mpi::traits::Buffer + mpi::traits::BufferMut,
-    V: Equivalence,
+    V: Copy + Equivalence,
 {
     let world = SimpleCommunicator::world();
     for piece in values.chunks_mut(PIECE) {

@@ -472,10 +472,10 @@ unsafe fn sweep<T: Scalar, A: Arch, const G: usize>(
     // instruction set. (Checked one by one, they took a third of the time.)
     unsafe {
         let mut acc = [[T::Vector::<A>::splat(T::ZERO); SWEEP_REGISTERS]; G];
-        for g in 0..G {
-            for v in 0..SWEEP_REGISTERS {
+        for (g, acc) in acc.iter_mut().enumerate() {
+            for (v, acc) in acc.iter_mut().enumerate() {
                 let place = (first + g) * j + left + v * lanes;
-                acc[g][v] = T::Vector::<A>::load(sums.get_unchecked(place..place + lanes));
+                *acc = T::Vector::<A>::load(sums.get_unchecked(place..place + lanes));
             }
         }
         for i in 0..s.rows() {
@@ -489,21 +489,21 @@ unsafe fn sweep<T: Scalar, A: Arch, const G: usize>(
                 }
             }
             let mut s_now = [T::Vector::<A>::splat(T::ZERO); SWEEP_REGISTERS];
-            for v in 0..SWEEP_REGISTERS {
-                s_now[v] = T::Vector::<A>::load(s.get_unchecked(v * lanes..));
+            for (v, s_now) in s_now.iter_mut().enumerate() {
+                *s_now = T::Vector::<A>::load(s.get_unchecked(v * lanes..));
             }
             let r = r.values().get_unchecked(i * r.stride() + first..);
-            for g in 0..G {
+            for (g, acc) in acc.iter_mut().enumerate() {
                 let r = T::Vector::<A>::splat(*r.get_unchecked(g));
-                for v in 0..SWEEP_REGISTERS {
-                    acc[g][v] = acc[g][v].add_product(s_now[v], r);
+                for (acc, s) in acc.iter_mut().zip(s_now) {
+                    *acc = acc.add_product(s, r);
                 }
             }
         }
-        for g in 0..G {
-            for v in 0..SWEEP_REGISTERS {
+        for (g, acc) in acc.iter().enumerate() {
+            for (v, acc) in acc.iter().enumerate() {
                 let place = (first + g) * j + left + v * lanes;
-                acc[g][v].store(sums.get_unchecked_mut(place..place + lanes));
+                acc.store(sums.get_unchecked_mut(place..place + lanes));
             }
         }
     }

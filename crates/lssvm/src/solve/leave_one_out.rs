@@ -127,7 +127,7 @@ pub(super) mod tests {
     use super::*;
     use crate::kernel::{FillBlock, Kernel, Samples};
     use crate::system::System;
-    use crate::system::tests::weighted_problem;
+    use crate::system::tests::{POSITIVE_KERNELS, problem_with_a_twin};
 
     /// By one factorisation for this system alone.
     pub(in crate::solve) fn solved<T: Scalar>(
@@ -189,35 +189,14 @@ pub(super) mod tests {
 
     #[test]
     fn they_are_those_of_refits() {
-        let kernels = [
-            Kernel::Linear,
-            Kernel::Rbf { gamma: 0.5 },
-            Kernel::Laplacian { gamma: 0.4 },
-            Kernel::Poly {
-                gamma: 0.5,
-                coef0: 1.0,
-                degree: 3,
-            },
-            Kernel::Sigmoid {
-                gamma: 0.05,
-                coef0: 0.1,
-            },
-        ];
-        for kernel in kernels {
+        let sigmoid = Kernel::Sigmoid {
+            gamma: 0.05,
+            coef0: 0.1,
+        };
+        for kernel in POSITIVE_KERNELS.into_iter().chain([sigmoid]) {
             for (outputs, c) in [(1, 1.0), (2, 50.0), (10, 0.1)] {
                 let n = 25;
-                let mut weights: Vec<f64> = (0..n).map(|i| 0.25 + (i * 7 % 5) as f64).collect();
-                let plain = weighted_problem::<f64>(n, 3, outputs, kernel, c);
-                // The last row is there twice, with another target.
-                let rows: Vec<usize> = (0..n).chain([n - 1]).collect();
-                let targets = plain.targets().select_rows(&rows);
-                let targets = Matrix::from_fn(n + 1, outputs, |i, k| {
-                    targets.get(i, k) + if i == n { 0.3 } else { 0.0 }
-                });
-                weights.push(2.0);
-                let x = plain.samples().points().select_rows(&rows);
-                let system = System::new(x, targets, kernel, c).unwrap();
-                let system = system.with_weights(&weights).unwrap();
+                let (system, weights) = problem_with_a_twin(n, 3, outputs, kernel, c);
                 let found = solved(&system, true).leave_one_out.unwrap().scores;
                 for left in (0..=n).step_by(5).chain([n]) {
                     let expected = refitted(&system, &weights, left, c);

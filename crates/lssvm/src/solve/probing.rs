@@ -408,7 +408,7 @@ mod tests {
     use super::*;
     use crate::kernel::Kernel;
     use crate::system::System;
-    use crate::system::tests::{problem, weighted_problem};
+    use crate::system::tests::{POSITIVE_KERNELS, problem, problem_with_a_twin, weighted_problem};
 
     const RANK: usize = 40;
 
@@ -468,28 +468,10 @@ mod tests {
 
     #[test]
     fn as_many_probes_as_rows_are_the_closed_form() {
-        let kernels = [
-            Kernel::Linear,
-            Kernel::Rbf { gamma: 0.5 },
-            Kernel::Laplacian { gamma: 0.4 },
-            Kernel::Poly {
-                gamma: 0.5,
-                coef0: 1.0,
-                degree: 3,
-            },
-        ];
-        for kernel in kernels {
+        for kernel in POSITIVE_KERNELS {
             for (outputs, c) in [(1, 1.0), (2, 50.0), (10, 0.1)] {
                 let n = 61;
-                // The last row is there twice, with another target.
-                let plain = weighted_problem::<f64>(n, 3, outputs, kernel, c);
-                let rows: Vec<usize> = (0..n).chain([n - 1]).collect();
-                let x = plain.samples().points().select_rows(&rows);
-                let mut targets = plain.targets().select_rows(&rows);
-                targets.row_mut(n)[0] += 0.3;
-                let weights: Vec<f64> = (0..=n).map(|i| 0.25 + (i * 7 % 5) as f64).collect();
-                let system = System::new(x, targets, kernel, c).unwrap();
-                let system = system.with_weights(&weights).unwrap();
+                let (system, _) = problem_with_a_twin(n, 3, outputs, kernel, c);
                 let exact = solved(&system, true).leave_one_out.unwrap().scores;
                 let effort = Effort {
                     tolerance: 1e-10,

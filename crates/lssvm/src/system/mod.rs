@@ -548,9 +548,43 @@ pub(crate) mod tests {
         kernel: Kernel,
         c: f64,
     ) -> System<T> {
-        let weights: Vec<f64> = (0..n).map(|i| 0.25 + (i * 7 % 5) as f64).collect();
+        let weights = unequal_weights(n);
         problem(n, d, k, kernel, c).with_weights(&weights).unwrap()
     }
+
+    fn unequal_weights(n: usize) -> Vec<f64> {
+        (0..n).map(|i| 0.25 + (i * 7 % 5) as f64).collect()
+    }
+
+    /// The same with row `n − 1` once more, with another target; and the weights.
+    pub(crate) fn problem_with_a_twin(
+        n: usize,
+        d: usize,
+        k: usize,
+        kernel: Kernel,
+        c: f64,
+    ) -> (System<f64>, Vec<f64>) {
+        let plain = problem::<f64>(n, d, k, kernel, c);
+        let rows: Vec<usize> = (0..n).chain([n - 1]).collect();
+        let x = plain.samples().points().select_rows(&rows);
+        let mut targets = plain.targets().select_rows(&rows);
+        targets.row_mut(n).iter_mut().for_each(|y| *y += 0.3);
+        let weights = unequal_weights(n + 1);
+        let system = System::new(x, targets, kernel, c).unwrap();
+        (system.with_weights(&weights).unwrap(), weights)
+    }
+
+    /// One of each kind whose matrices are positive.
+    pub(crate) const POSITIVE_KERNELS: [Kernel; 4] = [
+        Kernel::Linear,
+        Kernel::Rbf { gamma: 0.5 },
+        Kernel::Laplacian { gamma: 0.4 },
+        Kernel::Poly {
+            gamma: 0.5,
+            coef0: 1.0,
+            degree: 3,
+        },
+    ];
 
     const RBF: Kernel = Kernel::Rbf { gamma: 0.3 };
 

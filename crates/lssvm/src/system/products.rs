@@ -55,23 +55,12 @@ impl<T: Scalar> Products<T> {
 mod tests {
     use std::sync::Arc;
 
-    use crate::kernel::Kernel;
-    use crate::system::tests::problem;
+    use crate::system::tests::{POSITIVE_KERNELS, problem};
     use crate::system::{Products, TILE};
 
     #[test]
     fn kernels_from_products_are_those_from_rows() {
-        let kernels = [
-            Kernel::Linear,
-            Kernel::Rbf { gamma: 0.5 },
-            Kernel::Laplacian { gamma: 0.4 },
-            Kernel::Poly {
-                gamma: 0.5,
-                coef0: 1.0,
-                degree: 3,
-            },
-        ];
-        for kernel in kernels {
+        for kernel in POSITIVE_KERNELS {
             let mut system = problem::<f32>(TILE + 9, 5, 1, kernel, 1.0);
             let expected = system.tiles(&mut |_| true).unwrap();
             let products =
