@@ -46,7 +46,14 @@ impl Target<'_> {
 }
 
 pub fn config(json: &str) -> PyResult<Config> {
-    serde_json::from_str(json).map_err(|e| PyValueError::new_err(e.to_string()))
+    serde_json::from_str(json).map_err(|e| PyValueError::new_err(without_place(&e)))
+}
+
+/// What is wrong, without where that is in a text that the user never saw.
+fn without_place(e: &serde_json::Error) -> String {
+    let said = e.to_string();
+    let place = format!(" at line {} column {}", e.line(), e.column());
+    said.strip_suffix(&place).unwrap_or(&said).to_owned()
 }
 
 /// Where a run is kept, and how often, in seconds.

@@ -147,6 +147,13 @@ def test_memory_that_does_not_suffice_is_said_before_work():
         fitted(np.zeros((20_000, 2)) + np.arange(20_000)[:, None], method="exact", memory="50M")
 
 
+def test_errors_name_what_the_caller_wrote():
+    with pytest.raises(ValueError, match="method = nope: the methods are auto, exact.*kaczmarz-mp$"):
+        lssvm.LSSVMRegressor(method="nope").fit(X, X[:, 0])
+    with pytest.raises(ValueError, match="only 1 class in the data, 3.0; "):
+        lssvm.LSSVMClassifier().fit(X, np.full(len(X), 3.0))
+
+
 def test_an_iteration_too_few_is_a_warning():
     from sklearn.exceptions import ConvergenceWarning
 

@@ -257,7 +257,7 @@ default="rbf"
         self.classes_, codes = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(
-                f"there is only 1 class in the data, {self.classes_[0]!r}; classification needs "
+                f"there is only 1 class in the data, {self.classes_[0]}; classification needs "
                 "at least 2 classes"
             )
         target = ([str(name) for name in self.classes_], codes.astype(np.uint32))

@@ -69,7 +69,7 @@ def encoded(estimator: Any, target: Any) -> Any:
     check_classification_targets(target)
     estimator.classes_, codes = np.unique(target, return_inverse=True)
     if len(estimator.classes_) < 2:
-        raise ValueError(f"there is only 1 class in the data, {estimator.classes_[0]!r}")
+        raise ValueError(f"there is only 1 class in the data, {estimator.classes_[0]}")
     return [str(name) for name in estimator.classes_], codes.astype(np.uint32)
 
 
