@@ -1,6 +1,6 @@
 """LSSVMClassifier and LSSVMRegressor beside scikit-learn's own, on three data sets.
 
-    python benchmarks/python_estimators.py ../shared/data/small
+    python benchmarks/python_estimators.py FOLDER
 
 Each estimator has the same grid of C (or alpha) and gamma, chosen by three-fold
 cross-validation on the training rows; the test rows (30 %) are looked at once. Also measures what
