@@ -4,6 +4,7 @@ mod sample;
 
 use lssvm::data::Task;
 use lssvm::linalg::Matrix;
+use lssvm::model::HeldOut;
 use lssvm::solve::Truth;
 use lssvm::train::{Estimate, Evaluation, Report};
 use lssvm_report::{
@@ -280,6 +281,68 @@ fn validation_and_left_out_rows_stand_in_for_test_rows() {
                 assert!(text.contains(name) && !text.contains("test rows"), "{text}");
             }
         }
+    }
+}
+
+/// Sets and intervals promised by some rows are measured on others, never on the same.
+#[test]
+fn promises_are_measured_on_rows_they_were_not_made_from() {
+    let codes: Vec<u32> = (0..400).map(|i| i % 3).collect();
+    let classes = Truth::Classes(codes.clone());
+    let (values, predicted) = sample::regression(400);
+    let names = ["a".to_string(), "b".into(), "c".into()];
+    for (id, truth, scores, task, columns) in [
+        (
+            "sets",
+            &classes,
+            sample::class_scores(&codes, 3, 10.0),
+            Task::Classification,
+            4,
+        ),
+        ("intervals", &values, predicted, Task::Regression, 3),
+    ] {
+        let evaluation = Evaluation::new(&scores, truth, &names[..scores.cols()]).unwrap();
+        let section = |from: Option<HeldOut>, test: bool| {
+            let conformal = from.and_then(|from| sample::conformal(from, &scores, truth));
+            let report = Report {
+                validation: None,
+                leave_one_out: Some(evaluation.clone()),
+                conformal,
+                ..sample::report(20, test.then(|| evaluation.clone()), task)
+            };
+            let page = training_page(&Run {
+                report: &report,
+                data: "d.csv".into(),
+                names: &names,
+                pictures: None,
+                machine: sample::machine(),
+            });
+            page.sections.into_iter().find(|s| s.id == id)
+        };
+        assert!(section(None, true).is_none());
+        let measured = section(Some(HeldOut::LeaveOneOut), true).unwrap();
+        let [Block::Plot(kept), Block::Plot(_), Block::Table(table)] = &measured.blocks[..] else {
+            panic!("{measured:?}");
+        };
+        // Of the rows that made it, a promise holds at least its share, and little more.
+        for (promise, held) in &kept.series[0].points {
+            assert!(
+                *held >= *promise && *held < promise + 0.02,
+                "{promise}: {held}"
+            );
+        }
+        assert_eq!(table.header.len(), columns + 2);
+        assert!(table.header.iter().any(|cell| cell == "held"));
+        let own = section(Some(HeldOut::LeaveOneOut), false).unwrap();
+        let [Block::Plot(_), Block::Table(table)] = &own.blocks[..] else {
+            panic!("{own:?}");
+        };
+        assert_eq!(table.header.len(), columns);
+        assert!(
+            own.text[0].contains("they cannot say whether"),
+            "{:?}",
+            own.text
+        );
     }
 }
 

@@ -1,8 +1,8 @@
 //! The page of a training run.
 //!
 //! ```text
-//! result ─ facts ─ error curves ─ residual ─ time ─┬─ confusion, mistakes, calibration
-//!                                                  └─ predicted against true
+//! result ─ facts ─ error curves ─ residual ─ time ─┬─ confusion, mistakes, calibration, sets
+//!                                                  └─ predicted against true, intervals
 //! ```
 //!
 //! A section that has nothing to show is left out. Without test rows the model is judged
@@ -10,6 +10,7 @@
 
 mod calibration;
 mod classes;
+mod coverage;
 mod curves;
 mod facts;
 mod mistakes;
@@ -95,6 +96,7 @@ pub fn training_page(run: &Run) -> Page {
             }
             Truth::Values(values) => page.sections.extend(values::section(run, judged, values)),
         }
+        page.sections.extend(coverage::section(run, judged));
     }
     page
 }
@@ -142,8 +144,8 @@ impl Rows {
         match self {
             Self::Test => None,
             Self::Validation => Some(
-                "There was no test part: these are the validation rows. They also decide when \
-                 training ends, so that new rows may do a little worse.",
+                "There was no test part: these are the validation rows. Where they decided when \
+                 training ended, new rows may do a little worse.",
             ),
             Self::LeftOut => Some(
                 "There was no test part: each training row is judged by a model that was made \

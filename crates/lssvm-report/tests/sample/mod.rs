@@ -7,6 +7,7 @@ use lssvm::data::{ImageShape, Task};
 use lssvm::kernel::Gamma;
 use lssvm::linalg::Matrix;
 use lssvm::memory::Size;
+use lssvm::model::{Conformal, HeldOut, softmax};
 use lssvm::solve::{Method, PhaseReport, Stopped, Truth};
 use lssvm::train::{Config, Evaluation, HistoryLine, Report, Shape};
 use lssvm_report::{
@@ -182,12 +183,24 @@ pub fn page(
     };
     let evaluation = Evaluation::new(scores, truth, names).unwrap();
     training_page(&Run {
-        report: &report(iterations, Some(evaluation), task),
+        report: &Report {
+            conformal: conformal(HeldOut::LeaveOneOut, scores, truth),
+            ..report(iterations, Some(evaluation), task)
+        },
         data: data.into(),
         names,
         pictures,
         machine: machine(),
     })
+}
+
+/// How far off these scores are; none if some are not numbers.
+pub fn conformal(from: HeldOut, scores: &Matrix<f64>, truth: &Truth) -> Option<Conformal> {
+    let conformal = match truth {
+        Truth::Classes(codes) => Conformal::of_classes(from, &softmax(scores), codes),
+        Truth::Values(values) => Conformal::of_values(from, scores, values),
+    };
+    conformal.ok()
 }
 
 /// Two outputs, one with a spread that grows.

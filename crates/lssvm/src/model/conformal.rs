@@ -173,6 +173,49 @@ impl Conformal {
         Ok(self.misfits.iter().map(of_list).collect())
     }
 
+    /// Intervals around predicted values that hold the true ones of a share `coverage` of
+    /// rows: each value for itself, not all at once.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] if the coverage is not between 0 and 1; [`Error::Data`] if there
+    /// are more values than this knows of.
+    pub fn intervals(&self, predicted: &Matrix<f64>, coverage: f64) -> Result<Intervals> {
+        let margins = self.thresholds(coverage)?;
+        if predicted.cols() != margins.len() {
+            return Err(Error::Data(format!(
+                "misfits of {} values make no intervals of {}",
+                margins.len(),
+                predicted.cols()
+            )));
+        }
+        let end = |sign: f64| {
+            Matrix::from_fn(predicted.rows(), predicted.cols(), |i, j| {
+                predicted.get(i, j) + sign * margins[j]
+            })
+        };
+        Ok(Intervals {
+            lower: end(-1.0),
+            upper: end(1.0),
+        })
+    }
+
+    /// Sets of classes that hold the true one of a share `coverage` of rows, from
+    /// probabilities as the model gives them; the most probable class first.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] if the coverage is not between 0 and 1.
+    pub fn sets(&self, probabilities: &Matrix<f64>, coverage: f64) -> Result<Vec<Vec<u32>>> {
+        let largest = self.thresholds(coverage)?[0];
+        let set = |i: usize| {
+            let p = probabilities.row(i);
+            let fits = |&k: &u32| 1.0 - p[k as usize] <= largest;
+            let mut set: Vec<u32> = (0..p.len() as u32).filter(fits).collect();
+            set.sort_by(|&a, &b| p[b as usize].total_cmp(&p[a as usize]));
+            set
+        };
+        Ok((0..probabilities.rows()).map(set).collect())
+    }
+
     /// Whether it fits a model with these outputs, and is what it should be.
     pub(super) fn check(&self, outputs: &Outputs) -> Result<()> {
         let lists = match outputs {
@@ -236,16 +279,11 @@ impl<T: Scalar> Model<T> {
     /// # Errors
     /// As [`Model::predict_intervals`].
     pub fn intervals_of(&self, values: &Matrix<T>, coverage: f64) -> Result<Intervals> {
-        let margins = self.margins(coverage)?;
-        let end = |sign: f64| {
-            Matrix::from_fn(values.rows(), values.cols(), |i, j| {
-                values.get(i, j).to_f64() + sign * margins[j]
-            })
-        };
-        Ok(Intervals {
-            lower: end(-1.0),
-            upper: end(1.0),
-        })
+        self.margins(coverage)?;
+        let values = Matrix::from_fn(values.rows(), values.cols(), |i, j| {
+            values.get(i, j).to_f64()
+        });
+        self.known_misfits()?.intervals(&values, coverage)
     }
 
     /// Half the width of such an interval, for each value: all rows have the same.
@@ -281,16 +319,9 @@ impl<T: Scalar> Model<T> {
     /// # Errors
     /// As [`Model::predict_sets`].
     pub fn sets_of(&self, scores: &Matrix<T>, coverage: f64) -> Result<Vec<Vec<u32>>> {
-        let largest = self.largest_misfit(coverage)?;
-        let p = self.probabilities_of(scores);
-        let set = |i: usize| {
-            let p = p.row(i);
-            let fits = |&k: &u32| 1.0 - p[k as usize] <= largest;
-            let mut set: Vec<u32> = (0..p.len() as u32).filter(fits).collect();
-            set.sort_by(|&a, &b| p[b as usize].total_cmp(&p[a as usize]));
-            set
-        };
-        Ok((0..scores.rows()).map(set).collect())
+        self.largest_misfit(coverage)?;
+        let probabilities = self.probabilities_of(scores);
+        self.known_misfits()?.sets(&probabilities, coverage)
     }
 
     /// The largest 1 − p of a class in a set.
