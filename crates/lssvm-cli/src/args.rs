@@ -658,6 +658,9 @@ pub struct BenchArgs {
     /// Measure products with the whole kernel matrix instead, kept in memory: 4 × N²/2 bytes
     #[arg(long)]
     pub full: bool,
+    /// Measure instead how long reading these data takes, and normalising their rows
+    #[arg(long, value_name = "DATA", conflicts_with = "full")]
+    pub data: Option<PathBuf>,
     /// Repetitions; the best counts
     #[arg(long, default_value_t = 3)]
     pub repeat: usize,

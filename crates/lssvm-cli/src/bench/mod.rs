@@ -4,6 +4,7 @@
 //! ratios mean something on a noisy machine.
 
 mod full;
+mod reading;
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -27,9 +28,10 @@ pub fn run(args: &BenchArgs) -> anyhow::Result<()> {
     output::expect_json(args.json.as_deref())?;
     let pool = pool(args.threads)?;
     let mut table = Table::default();
-    let result = pool.install(|| match args.full {
-        true => full::measure(args, &mut table),
-        false => measure(args, &mut table),
+    let result = pool.install(|| match &args.data {
+        Some(data) => reading::measure(data, args.repeat, &mut table),
+        None if args.full => full::measure(args, &mut table),
+        None => measure(args, &mut table),
     });
     result?;
     if let Some(path) = &args.json {

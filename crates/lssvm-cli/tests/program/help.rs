@@ -129,6 +129,20 @@ fn a_small_measurement_runs() {
 }
 
 #[test]
+fn reading_is_measured() {
+    let folder = Folder::new();
+    folder.write("d.csv", "a,b,c,label\n1,2,4,x\n3,1,2,y\n5,0,1,x\n");
+    let text = folder.run("bench --data d.csv --json b.json").stdout;
+    assert!(text.contains("d.csv, f32"), "{text}");
+    let json = folder.json("b.json");
+    let seconds = |name: &str| number(&json[name], "seconds");
+    let parts = seconds("reading") + seconds("center, unit-norm");
+    assert!(parts > 0.0 && (seconds("both") - parts).abs() < 1e-12);
+    folder.fails("bench --data none.csv", 1, &["none.csv"]);
+    folder.refused("bench --data d.csv --full", &["--full"]);
+}
+
+#[test]
 fn sizes_that_cannot_be_measured() {
     let folder = Folder::new();
     let more = "--features 4 --queries 10 --repeat 1";
