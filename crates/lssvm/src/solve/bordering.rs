@@ -23,7 +23,7 @@ use super::{Phase, Residual, State, Work};
 use crate::Result;
 use crate::linalg::{Matrix, Scalar, sum_of_squares};
 use crate::ranks::Ranks;
-use crate::system::{Bordered, Certificate, Format, System, relative};
+use crate::system::{Bordered, Certificate, Format, System, TILE, relative};
 
 /// [Y 1]
 pub(super) fn right_hand_sides<T: Scalar>(system: &System<T>) -> Matrix<T> {
@@ -142,6 +142,12 @@ impl<T: Scalar> Start<T> {
     }
 }
 
+/// Operations of a look at all of Ω that takes long: a minute or more on two cores.
+pub(crate) const LONG_LOOK: f64 = 1e13;
+
+/// Rows from which a residual is estimated: it is then known to about 2 %.
+const SOME_ROWS: usize = 4 * TILE;
+
 /// In half precision, the share of a residual at which it is computed anew: below that
 /// it says more about the rounding of Ω than about the solution.
 const HALF_DROP: f64 = 0.01;
@@ -212,6 +218,24 @@ impl<T: Scalar> Reached<T> {
             relative: relative(residual_norm(&self.ranks, left, &factors), scale),
             exact: false,
         });
+    }
+
+    /// Estimates the residual of W from that of some rows, which lie evenly between all. For
+    /// one rank alone.
+    pub(super) fn estimate_from_some(&mut self, work: &mut Work<'_, T>, v: &Matrix<T>) {
+        let (system, n) = (work.system, work.system.n());
+        let count = SOME_ROWS.min(n);
+        let some: Vec<usize> = (0..count).map(|i| i * n / count).collect();
+        let values = count as f64 * n as f64;
+        let flops = system.kernel_flops(values) + 2.0 * values * v.cols() as f64;
+        let product = work.phases.time(Phase::Certify, flops, || {
+            system.some_rows_of_product(&some, v)
+        });
+        let right = self.right_hand_sides(system).select_rows(&some);
+        self.estimate(system, &left_over(&right, &product));
+        if let Some(residual) = &mut self.residual {
+            residual.relative *= (n as f64 / count as f64).sqrt();
+        }
     }
 
     /// Certifies W by the product of [A ν], or [E ν], with S, from scratch.

@@ -63,6 +63,7 @@ use serde::{Deserialize, Serialize};
 
 pub use block_inverse::BlockInverse;
 pub use blocks::Blocks;
+pub(crate) use bordering::LONG_LOOK;
 pub use checkpoint::{Checkpointed, Keeper, read_checkpoint, write_checkpoint};
 pub use follow::{Followed, Truth};
 pub use leave_one_out::{Estimated, LeaveOneOut};
@@ -316,7 +317,7 @@ impl Plan {
             // Not known here: it depends on P, and on where the rows are.
             Method::Centers => 0,
             Method::GaussSeidel => {
-                gauss_seidel::GaussSeidel::<T>::bytes(rows, self.block_size, outputs)
+                gauss_seidel::GaussSeidel::<T>::bytes(rows, self.block_size, n_features, outputs)
             }
             _ => {
                 let members = self.averages as u64;
@@ -362,8 +363,8 @@ impl Step {
 pub struct Residual {
     /// The value.
     pub relative: f64,
-    /// False if it is an estimate from the rows of one block, taken just
-    /// before the last step.
+    /// False if it is an estimate: from the rows of one block, taken just before the last
+    /// step, from rows that lie evenly between all, or from sums that rounding was added to.
     pub exact: bool,
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use super::bordering::LONG_LOOK;
 use super::run::ITERATION_NUMBERS;
 use super::state::{HISTORY, unfit};
 use super::{
@@ -16,6 +17,9 @@ use crate::{Error, Result};
 /// The final weights are examined if that costs at most this share of the operations
 /// already spent.
 const CERTIFY_SHARE: f64 = 0.25;
+
+/// The same for methods on all of Ω, which end with a certificate unless it takes long.
+const LOOKED_SHARE: f64 = 0.6;
 
 /// A solver on its way.
 pub(super) struct Track<T: Scalar> {
@@ -284,15 +288,14 @@ impl<T: Scalar> Track<T> {
         *self.history.last().expect("at least one step was made")
     }
 
-    /// Examines the weights, if that is affordable. Methods on all of Ω have looked at
-    /// it many times: theirs always are. Those of centres solve another system, whose
-    /// residual they know.
+    /// Examines the weights, if that is affordable. Those of centres solve another system,
+    /// whose residual they know.
     fn certify(&mut self, system: &System<T>, weights: &Bordered<T>) -> Option<Certificate> {
         if self.method == Method::Centers {
             return None;
         }
         let flops = system.true_product_flops(system.outputs() + 1);
-        let affordable = self.method.wants_kernel() || flops <= CERTIFY_SHARE * self.phases.flops();
+        let affordable = is_affordable(self.method, flops, self.phases.flops());
         // Ranks have rows of their own to count, and must all look or not.
         system.ranks().decide(affordable).then(|| {
             self.phases
@@ -371,6 +374,14 @@ impl<T: Scalar> Track<T> {
     }
 }
 
+/// Whether weights that took so many operations are worth others to examine them. Methods on
+/// all of Ω have looked at it many times, and theirs are, unless one more look takes long and
+/// there was only one.
+fn is_affordable(method: Method, flops: f64, spent: f64) -> bool {
+    let looked_often = flops <= LONG_LOOK || flops <= LOOKED_SHARE * spent;
+    flops <= CERTIFY_SHARE * spent || method.wants_kernel() && looked_often
+}
+
 /// The weights with the least validation error so far.
 struct Best<T: Scalar> {
     iteration: Iteration,
@@ -398,4 +409,25 @@ impl<T: Scalar> Best<T> {
 fn stands_still(history: &[Iteration], tolerance: f64, pass: usize) -> bool {
     let little = |i: &Iteration| i.relative_change <= tolerance;
     history.len() > pass && history[history.len() - pass..].iter().all(little)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_worth_a_certificate() {
+        use Method::{GaussSeidel, Mp};
+        let (short, long) = (0.1 * LONG_LOOK, 10.0 * LONG_LOOK);
+        // After one look, after two passes, after many steps.
+        for (method, flops, looks, worth) in [
+            (GaussSeidel, short, 1.0, true),
+            (GaussSeidel, long, 1.0, false),
+            (GaussSeidel, long, 4.0, true),
+            (Mp, short, 1.0, false),
+            (Mp, long, 4.0, true),
+        ] {
+            assert_eq!(is_affordable(method, flops, looks * flops), worth);
+        }
+    }
 }

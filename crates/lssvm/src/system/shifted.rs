@@ -22,7 +22,7 @@ use rayon::prelude::*;
 use super::bands::Band;
 use super::grid::{Place, TILE};
 use super::store::{PANEL, Show};
-use super::{Format, Store, System};
+use super::{Format, Store, System, add_scores};
 use crate::linalg::skinny::{self, Ahead, Turned};
 use crate::linalg::tile_columns::TileColumns;
 use crate::linalg::{MatMut, MatRef, Matrix, Scalar};
@@ -98,6 +98,21 @@ impl<T: Scalar> System<T> {
     pub fn true_product(&self, v: &Matrix<T>) -> Matrix<f64> {
         let full = |store: &&Store<T>| store.format() == Format::Full;
         self.product_by(v, self.store.as_ref().filter(full))
+    }
+
+    /// Some rows of S · V, computed now. For one rank alone.
+    pub fn some_rows_of_product(&self, rows: &[usize], v: &Matrix<T>) -> Matrix<f64> {
+        assert!(
+            self.shares.is_alone(),
+            "rows of all ranks have a part in it"
+        );
+        let mut product = Matrix::zeros(rows.len(), v.cols());
+        let (some, all) = (self.samples.select(rows), self.samples.view());
+        add_scores(product.view_mut(), &self.kernel, some.view(), all, v.view());
+        Matrix::from_fn(rows.len(), v.cols(), |i, c| {
+            let own = self.lambdas[rows[i]] * v.get(rows[i], c).to_f64();
+            product.get(i, c).to_f64() + own
+        })
     }
 
     /// S · V of the tiles that are kept, or that are computed now.

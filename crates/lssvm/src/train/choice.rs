@@ -148,6 +148,7 @@ pub(super) fn gauss_seidel_block<T: Scalar>(shape: &Shape, budget: Size) -> Opti
         room.fits(GaussSeidel::<T>::bytes(
             [shape.own_rows(), shape.rows],
             size,
+            shape.width(),
             shape.outputs,
         ))
     });

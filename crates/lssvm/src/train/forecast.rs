@@ -16,7 +16,7 @@ use crate::error::Bytes;
 use crate::kernel::{FillBlock, Kernel, Samples};
 use crate::linalg::{Matrix, Output, Parallel, Scalar, skinny};
 use crate::ranks::Ranks;
-use crate::solve::{LEFT_OUT_COLUMNS, Method, rank_for};
+use crate::solve::{LEFT_OUT_COLUMNS, LONG_LOOK, Method, rank_for};
 use crate::system::{Format, TILE};
 
 /// Iterations after which `pcg` is expected to have met a tolerance: 15 for 10⁻² and
@@ -183,9 +183,14 @@ fn seconds(config: &Effective, [n, m, k]: [usize; 3], kept: Option<Format>, rate
         }
         Method::GaussSeidel => {
             let j = config.block_size as f64;
-            // Computed anew, a pass and what follows it look at all of Ω, or twice at half.
-            let kept = if kept.is_some() { half } else { 0.0 };
-            kept + n * j * j / 3.0 / rate + iterations * 2.0 * pass
+            // Computed anew, a pass and what follows it look at all of Ω, or twice at half;
+            // but after a single one that takes long nothing follows.
+            let (first, long) = match kept {
+                Some(_) => (half, false),
+                None => (0.0, n * n * m as f64 > LONG_LOOK),
+            };
+            let looks = if long && iterations == 1.0 { 1.0 } else { 2.0 };
+            first + n * j * j / 3.0 / rate + iterations * looks * pass
         }
         _ => {
             let j = config.block_size as f64;
