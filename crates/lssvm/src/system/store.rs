@@ -130,15 +130,18 @@ impl<T: Scalar> Store<T> {
     ) -> Result<()> {
         let (grid, starts) = (&self.grid, &self.starts);
         match &mut self.values {
-            Values::Full(values) => each_tile(values, (grid, starts), places, progress, make),
+            Values::Full(values) => {
+                let make = |_: &mut (), place: Place, out: &mut [T]| make(place, out);
+                each_tile(values, (grid, starts), places, progress, make)
+            }
             Values::Half { values, scale } => {
                 let scale = scale.to_f64();
-                let narrow = |place: Place, out: &mut [f16]| {
-                    let mut tile = vec![T::ZERO; out.len()];
-                    make(place, &mut tile);
-                    half::narrow(&tile, out, scale);
+                let narrow = |tile: &mut Vec<T>, place: Place, out: &mut [f16]| {
+                    tile.resize(out.len(), T::ZERO);
+                    make(place, tile);
+                    half::narrow(tile, out, scale);
                 };
-                each_tile(values, (grid, starts), places, progress, &narrow)
+                each_tile(values, (grid, starts), places, progress, narrow)
             }
         }
     }
@@ -324,14 +327,14 @@ fn index((row, column): Place) -> usize {
 /// Writes the tile in this row and column.
 pub(super) type MakeTile<'a, V> = dyn Fn(Place, &mut [V]) + Sync + 'a;
 
-/// Gives each of these tiles, which are kept, its place in memory, on the pool. `progress` as
-/// for [`Store::fill`].
-fn each_tile<V: Send>(
+/// Gives each of these tiles, which are kept, its place in memory, on the pool; `make` also gets
+/// a space of its own, which it finds as it left it. `progress` as for [`Store::fill`].
+fn each_tile<V: Send, S: Default + Send>(
     values: &mut [V],
     (grid, starts): (&Grid, &[usize]),
     places: &[Place],
     progress: &mut dyn FnMut(f64) -> bool,
-    make: &MakeTile<'_, V>,
+    make: impl Fn(&mut S, Place, &mut [V]) + Sync,
 ) -> Result<()> {
     let mut places = places.to_vec();
     places.sort_unstable_by_key(|&place| starts[index(place)]);
@@ -347,7 +350,7 @@ fn each_tile<V: Send>(
         }
         tiles
             .into_par_iter()
-            .for_each(|(place, tile)| make(place, tile));
+            .for_each_init(S::default, |space, (place, tile)| make(space, place, tile));
         done += turn.len();
         if !progress(done as f64 / places.len() as f64) {
             return Err(Error::Interrupted);
