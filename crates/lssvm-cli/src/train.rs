@@ -1,5 +1,8 @@
 //! `lssvm train`
 
+use std::path::Path;
+
+use anyhow::anyhow;
 use lssvm::Error;
 use lssvm::data::{ImageShape, Labelled, StreamParts, open};
 use lssvm::error::Bytes;
@@ -171,7 +174,7 @@ fn train<T: Scalar>(
     agree(ranks, written)
 }
 
-/// Writes all results of a run.
+/// Writes all results of a run, as many as can be written.
 fn write<T: Scalar>(
     settings: &TrainSettings,
     model: Fitted<T>,
@@ -179,12 +182,45 @@ fn write<T: Scalar>(
     pictures: Option<&Pictures>,
 ) -> anyhow::Result<()> {
     let names = model.outputs().names().to_vec();
-    if let Some(path) = &settings.model {
-        let rows = model.n_support();
-        model.save(path)?;
-        let size = Bytes(output::size(path)?);
-        fact("model", format!("{} ({rows} rows, {size})", path.display()));
-    }
+    let saved = match &settings.model {
+        Some(path) => save(model, path),
+        None => Ok(()),
+    };
+    let told = tell(settings, &names, report, pictures);
+    saved.and(told)?;
+    end_checkpoints(settings, report);
+    Ok(())
+}
+
+/// Saves a model. It may have taken hours: if there is no room for it any more, or no folder,
+/// it goes where other files of short life go.
+fn save<T: Scalar>(model: Fitted<T>, path: &Path) -> anyhow::Result<()> {
+    let rows = model.n_support();
+    let saved = match model {
+        Fitted::Model(model) => model.save(path).map_err(|error| {
+            let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+            let name = format!("{stem}-{}.lssvm", std::process::id());
+            let spare = std::env::temp_dir().join(name);
+            match model.save(&spare) {
+                Ok(()) => anyhow!("{error}; the model is not lost, it is {}", spare.display()),
+                Err(_) => error.into(),
+            }
+        }),
+        spread => spread.save(path).map_err(Into::into),
+    };
+    saved?;
+    let size = Bytes(output::size(path)?);
+    fact("model", format!("{} ({rows} rows, {size})", path.display()));
+    Ok(())
+}
+
+/// Writes what there is to say about a run.
+fn tell(
+    settings: &TrainSettings,
+    names: &[String],
+    report: &Report,
+    pictures: Option<&Pictures>,
+) -> anyhow::Result<()> {
     if let Some(path) = &settings.json {
         output::json(path, report)?;
     }
@@ -192,7 +228,7 @@ fn write<T: Scalar>(
         let page = training_page(&Run {
             report,
             data: settings.data.display().to_string(),
-            names: &names,
+            names,
             pictures,
             machine: Machine::detect(),
         });
@@ -200,7 +236,6 @@ fn write<T: Scalar>(
         output::json(&path.with_extension("json"), &page.to_json())?;
         fact("report", path.display());
     }
-    end_checkpoints(settings, report);
     Ok(())
 }
 

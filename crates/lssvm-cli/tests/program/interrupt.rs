@@ -16,6 +16,7 @@ const LONG: &str = "train train.csv --test test.csv --method mp --block-size 100
 fn start(folder: &Folder, line: &str) -> (Child, BufReader<std::process::ChildStderr>) {
     let mut command = folder.command(line);
     let mut child = command
+        .env("TMPDIR", folder.path("spare"))
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -36,14 +37,23 @@ fn send(child: &Child, signal: &str) {
 }
 
 /// Sends Ctrl-C to a command that must end well, and soon; returns what it wrote.
-fn interrupted(mut child: Child, mut from: BufReader<std::process::ChildStderr>) -> Written {
+fn interrupted(child: Child, from: BufReader<std::process::ChildStderr>) -> Written {
+    ended_with(0, child, from)
+}
+
+/// The same for a command that must end with this code.
+fn ended_with(
+    code: i32,
+    mut child: Child,
+    mut from: BufReader<std::process::ChildStderr>,
+) -> Written {
     let asked = Instant::now();
     send(&child, "-INT");
     let (mut stdout, mut stderr) = (String::new(), String::new());
     from.read_to_string(&mut stderr).unwrap();
     let out = child.stdout.take();
     out.unwrap().read_to_string(&mut stdout).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(0), "{stderr}");
+    assert_eq!(child.wait().unwrap().code(), Some(code), "{stderr}");
     assert!(asked.elapsed() < Duration::from_secs(20));
     Written { stdout, stderr }
 }
@@ -53,6 +63,27 @@ fn flowers_in_plenty() -> Folder {
     folder.write("train.csv", flowers(0..1500));
     folder.write("test.csv", flowers(1500..1800));
     folder
+}
+
+#[test]
+fn a_model_whose_folder_is_gone_is_not_lost() {
+    let folder = flowers_in_plenty();
+    folder.write("out/other", "");
+    folder.write("spare/other", "");
+    let (child, stderr) = start(&folder, &LONG.replace("--model m", "--model out/m"));
+    let spare = format!("spare/m-{}.lssvm", child.id());
+    std::fs::remove_dir_all(folder.path("out")).unwrap();
+    let Written { stderr, .. } = ended_with(1, child, stderr);
+    let last = stderr.lines().last().unwrap();
+    assert!(
+        last.starts_with("error: ") && last.contains("out"),
+        "{last}"
+    );
+    assert!(last.contains("the model is not lost"), "{last}");
+    assert!(last.ends_with(&spare), "{last}");
+    folder.run(&format!("evaluate {spare} test.csv"));
+    // The rest is where it should be.
+    assert!(number(&folder.json("r.json"), "iterations") > 0.0);
 }
 
 #[test]
