@@ -294,8 +294,13 @@ pub fn parse<D: DeserializeOwned>(path: &Path, text: &str) -> anyhow::Result<D> 
 }
 
 fn wrong(path: &Path, error: &toml::de::Error) -> Error {
-    // The message of an unknown key lists the known ones on the same line.
-    let message = error.message().replace('\n', " ");
+    // The message of an unknown key lists those of the library on the same line.
+    let mut message = error.message().replace('\n', " ");
+    if message.starts_with("unknown field") {
+        for key in FILE_KEYS.into_iter().chain(READING_KEYS) {
+            message += &format!(", `{key}`");
+        }
+    }
     Error::file(
         path,
         Place::Whole,

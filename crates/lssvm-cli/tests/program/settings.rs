@@ -109,6 +109,7 @@ fn wrong_files_are_named() {
     let folder = Folder::with_flowers();
     for (text, parts) in [
         ("metod = 'mp'\n", &["`metod`", "method"][..]),
+        ("modle = 'm'\n", &["`modle`", "`model`", "`index-base`"]),
         ("c = 1\nblock_size = 3\n", &["`block_size`", "block-size"]),
         ("method = 'map'\n", &["map", "kaczmarz-mp"]),
         ("c = 'much'\n", &["much"]),
