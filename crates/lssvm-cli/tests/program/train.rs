@@ -7,6 +7,19 @@ use crate::common::*;
 const KERNELS: [&str; 5] = ["linear", "poly", "rbf", "laplacian", "sigmoid"];
 
 #[test]
+fn a_single_pass_keeps_no_kernel_matrix() {
+    let folder = Folder::with_flowers();
+    for (passes, kept) in [(1, serde_json::Value::Null), (2, "full".into())] {
+        let line =
+            format!("train train.csv --method gauss-seidel --iterations {passes} --json r.json");
+        folder.run(&line);
+        let report = folder.json("r.json");
+        assert_eq!(report["kernel_kept"], kept, "{passes}");
+        assert_eq!(report["relative_residual_exact"], true);
+    }
+}
+
+#[test]
 fn every_method_kernel_and_precision_learns() {
     let folder = Folder::with_flowers();
     for method in METHODS {

@@ -142,8 +142,8 @@ impl<T: Scalar> Start<T> {
     }
 }
 
-/// Operations of a look at all of Ω that takes long: a minute or more on two cores.
-pub(crate) const LONG_LOOK: f64 = 1e13;
+/// Operations of a look at all of Ω that takes long: some seconds on two cores.
+pub(crate) const LONG_LOOK: f64 = 1e12;
 
 /// Rows from which a residual is estimated: it is then known to about 2 %.
 const SOME_ROWS: usize = 4 * TILE;

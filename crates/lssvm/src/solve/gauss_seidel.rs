@@ -15,7 +15,7 @@
 //! Where Ω is not kept, the first pass computes half of it: R is needed only in blocks that
 //! are still to come, for V is zero there. After the pass R is computed anew, from the other
 //! half so to speak, and with it comes the certificate: a model after one pass costs as
-//! much as two looks at half of Ω. Where such a look takes minutes, it is left to the next
+//! much as two looks at half of Ω. Where such a look takes long, it is left to the next
 //! pass, if there is one, and the residual is estimated from some rows.
 //!
 //! Where rows live on several ranks, a block is of one of them: it factors S_ss and solves,

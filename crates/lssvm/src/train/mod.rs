@@ -211,9 +211,12 @@ fn lay_out<T: Scalar>(prepared: Prepared<T>) -> Result<LaidOut<T>> {
         return centers::lay_out(prepared);
     }
     let plans = [prepared.config.plan()];
+    let once = (prepared.config.iterations, prepared.config.averages) == (1, 1);
     let kept = match prepared.config.method {
         // Beside the factor, for refinement and the residual.
         Method::Exact => Kept::IfItFits,
+        // A single pass looks at each value once.
+        Method::GaussSeidel if once => Kept::Recomputed,
         method if method.wants_kernel() => Kept::AsItFits,
         _ => Kept::Recomputed,
     };
