@@ -73,16 +73,10 @@ impl Shown<'_> {
             let series = vec![(self.judged.rows.name().to_string(), held)];
             section.blocks.push(kept("set", series));
         }
-        let mut plot = Plot::new(
-            "set-size",
-            "What a promise costs",
-            promised(),
-            Axis::new("mean number of classes in a set").from(0.0),
-        );
         let points = drawn.iter().map(|s| (s.held.coverage, s.mean_size));
-        let label = self.judged.rows.name();
-        plot.series.push(Series::line(label, points.collect()));
-        section.blocks.push(Block::Plot(plot));
+        let line = Series::line(self.judged.rows.name(), points.collect());
+        let axis = "mean number of classes in a set";
+        section.blocks.push(cost("set-size", axis, vec![line]));
 
         let rows = TABLED.into_iter().filter_map(|promise| {
             let scores = of(promise)?;
@@ -127,19 +121,15 @@ impl Shown<'_> {
             let series = (0..outputs).map(|output| (self.run.name(output), held(output)));
             section.blocks.push(kept("interval", series.collect()));
         }
-        let mut plot = Plot::new(
-            "interval-margin",
-            "What a promise costs",
-            promised(),
-            Axis::new("margin").from(0.0),
-        );
-        for output in 0..outputs {
+        let line = |output: usize| {
             let points = drawn.iter().map(|s| &s[output]);
             let points = points.map(|s| (s.held.coverage, s.mean_width / 2.0));
-            let line = Series::line(self.run.name(output), points.collect());
-            plot.series.push(line);
-        }
-        section.blocks.push(Block::Plot(plot));
+            Series::line(self.run.name(output), points.collect())
+        };
+        let lines = (0..outputs).map(line).collect();
+        section
+            .blocks
+            .push(cost("interval-margin", "margin", lines));
 
         let mut rows = Vec::new();
         for output in 0..outputs {
@@ -211,6 +201,19 @@ fn kept(what: &str, series: Vec<(String, Vec<&Coverage>)>) -> Block {
         plot.series.push(Series::line(label, points.collect()));
     }
     plot.diagonal = true;
+    Block::Plot(plot)
+}
+
+/// What a promise costs, up to the dearest: that is where the question is.
+fn cost(name: &str, axis: &str, series: Vec<Series>) -> Block {
+    let all = series.iter().flat_map(|line| &line.points).map(|p| p.1);
+    let most = all.filter(|v| v.is_finite()).fold(0.0, f64::max);
+    let mut axis = Axis::new(axis).from(0.0);
+    if most > 0.0 {
+        axis = axis.to(1.03 * most);
+    }
+    let mut plot = Plot::new(name, "What a promise costs", promised(), axis);
+    plot.series = series;
     Block::Plot(plot)
 }
 
