@@ -68,6 +68,18 @@ impl<T: Scalar> Samples<T> {
         }
     }
 
+    /// The same rows in another order: dense ones in the same memory.
+    pub fn reordered(self, order: &[usize]) -> Self {
+        let norms = match self.squared_norms.is_empty() {
+            true => Vec::new(),
+            false => order.iter().map(|&i| self.squared_norms[i]).collect(),
+        };
+        Self {
+            rows: self.rows.reordered(order),
+            squared_norms: norms,
+        }
+    }
+
     /// The rows with these indices, copied in this order.
     pub fn select(&self, indices: &[usize]) -> Self {
         let squared_norms = match self.squared_norms.is_empty() {

@@ -149,6 +149,36 @@ impl<T: Scalar> Matrix<T> {
         Self::from_vec(indices.len(), self.cols, values)
     }
 
+    /// The same rows in another order, in the same memory: row i is now what row `order[i]` was.
+    ///
+    /// # Panics
+    /// If `order` does not name each row once.
+    pub fn reordered(mut self, order: &[usize]) -> Self {
+        let (n, cols) = (self.rows, self.cols);
+        assert_eq!(order.len(), n, "an order of all rows");
+        let place = |row: usize| row * cols..(row + 1) * cols;
+        let values = self.values_mut();
+        let (mut done, mut first) = (vec![false; n], Vec::with_capacity(cols));
+        for start in 0..n {
+            if done[start] {
+                continue;
+            }
+            // Around a circle of rows, each of which goes where the one before it was.
+            first.clear();
+            first.extend_from_slice(&values[place(start)]);
+            let mut row = start;
+            while order[row] != start {
+                done[row] = true;
+                assert!(!done[order[row]], "row {} is named twice", order[row]);
+                values.copy_within(place(order[row]), row * cols);
+                row = order[row];
+            }
+            done[row] = true;
+            values[place(row)].copy_from_slice(&first);
+        }
+        self
+    }
+
     /// A view of all of it.
     pub fn view(&self) -> MatRef<'_, T> {
         MatRef::new(self.rows, self.cols, self.values())
@@ -356,5 +386,30 @@ impl<'a, T: Scalar> MatMut<'a, T> {
             &mut self.values[start..]
         };
         MatMut::strided(self.rows, end - start, self.stride, values)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random;
+
+    #[test]
+    fn rows_in_another_order_are_those_that_were_selected() {
+        for (n, cols) in [(0, 3), (1, 2), (7, 1), (50, 4), (3, 0)] {
+            let all = Matrix::from_fn(n, cols, |i, j| (i * 10 + j) as f64);
+            for seed in 0..20 {
+                let mut order: Vec<usize> = (0..n).collect();
+                random::shuffle(&mut random::rng(seed), &mut order);
+                let selected = all.select_rows(&order);
+                assert_eq!(all.clone().reordered(&order), selected, "{order:?}");
+            }
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "named twice")]
+    fn an_order_names_each_row_once() {
+        let _ = Matrix::<f64>::zeros(3, 1).reordered(&[1, 2, 1]);
     }
 }

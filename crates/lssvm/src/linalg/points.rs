@@ -103,6 +103,14 @@ impl<T: Scalar> Points<T> {
         }
     }
 
+    /// The same rows in another order: dense ones in the same memory.
+    pub fn reordered(self, order: &[usize]) -> Self {
+        match self {
+            Points::Dense(all) => all.reordered(order).into(),
+            Points::Sparse(all) => all.select_rows(order).into(),
+        }
+    }
+
     /// Rows `rows`, copied.
     pub fn slice(&self, rows: Range<usize>) -> Self {
         match self {

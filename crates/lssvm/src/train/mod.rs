@@ -467,7 +467,7 @@ fn whole_model<T: Scalar>(
     let (mut support, mut weights) = (ready.system.into_samples(), solution.weights.rows);
     if let Some(back) = back {
         // A model has its rows in the order of the data.
-        (support, weights) = (support.select(&back), weights.select_rows(&back));
+        (support, weights) = (support.reordered(&back), weights.reordered(&back));
         codes = codes.map(|codes| back.iter().map(|&i| codes[i]).collect());
     }
     report.support = used_rows(&weights);

@@ -342,7 +342,7 @@ impl<T: Scalar> Prepared<T> {
         };
         let x = match (&order, &spread) {
             (None, _) => x,
-            (Some(order), None) => x.select_rows(order),
+            (Some(order), None) => x.reordered(order),
             (Some(_), Some(all)) => {
                 // Who is to have which rows is known only now: they are read once more.
                 drop(x);
