@@ -74,13 +74,7 @@ pub fn measure(args: &BenchArgs, table: &mut Table) -> anyhow::Result<()> {
             tolerance: 0.0,
             loo: false,
         };
-        let limits = Limits {
-            iterations,
-            seconds: None,
-            spent: 0.0,
-            tolerance: 0.0,
-            patience: None,
-        };
+        let limits = Limits::after(iterations);
         solve(system, &plan, &limits, &mut None, &mut None, 0, &mut Silent)
     };
     for method in [Method::Pcg, Method::GaussSeidel] {

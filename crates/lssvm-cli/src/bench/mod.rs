@@ -245,13 +245,7 @@ fn quickest_step(
         rank: None,
         tolerance: 0.0,
     };
-    let limits = Limits {
-        iterations: repeat.max(1) + 1,
-        seconds: None,
-        spent: 0.0,
-        tolerance: 0.0,
-        patience: None,
-    };
+    let limits = Limits::after(repeat.max(1) + 1);
     let solution = solve(system, &plan, &limits, &mut None, &mut None, 0, &mut Silent)?;
     let times: Vec<f64> = solution.history.iter().map(|i| i.seconds).collect();
     let steps = times.windows(2).map(|w| w[1] - w[0]);

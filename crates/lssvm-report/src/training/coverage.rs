@@ -2,7 +2,7 @@
 
 use lssvm::linalg::Matrix;
 use lssvm::metrics::{Coverage, IntervalScores, SetScores};
-use lssvm::model::{Conformal, HeldOut, softmax};
+use lssvm::model::{Conformal, HeldOut};
 use lssvm::solve::Truth;
 
 use super::{Judged, Rows, Run};
@@ -52,11 +52,7 @@ struct Shown<'a> {
 impl Shown<'_> {
     fn sets(&self, codes: &[u32]) -> Option<Section> {
         let scores = &self.judged.evaluation.scores;
-        let scaling = self.run.report.scaling.as_ref();
-        let probabilities = match scaling {
-            Some(scaling) => scaling.probabilities(scores),
-            None => softmax(scores),
-        };
+        let probabilities = self.run.report.probabilities(scores);
         let of = |promise: f64| {
             let sets = self.conformal.sets(&probabilities, promise).ok()?;
             SetScores::new(promise, &sets, codes).ok()

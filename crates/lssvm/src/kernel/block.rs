@@ -70,25 +70,25 @@ impl<T: Scalar> Samples<T> {
 
     /// The same rows in another order: dense ones in the same memory.
     pub fn reordered(self, order: &[usize]) -> Self {
-        let norms = match self.squared_norms.is_empty() {
-            true => Vec::new(),
-            false => order.iter().map(|&i| self.squared_norms[i]).collect(),
-        };
         Self {
+            squared_norms: self.norms_of(order),
             rows: self.rows.reordered(order),
-            squared_norms: norms,
         }
     }
 
     /// The rows with these indices, copied in this order.
     pub fn select(&self, indices: &[usize]) -> Self {
-        let squared_norms = match self.squared_norms.is_empty() {
-            true => Vec::new(),
-            false => indices.iter().map(|&i| self.squared_norms[i]).collect(),
-        };
         Self {
             rows: self.rows.select_rows(indices),
-            squared_norms,
+            squared_norms: self.norms_of(indices),
+        }
+    }
+
+    /// ‖x‖² of these rows, if they are kept.
+    fn norms_of(&self, indices: &[usize]) -> Vec<T> {
+        match self.squared_norms.is_empty() {
+            true => Vec::new(),
+            false => indices.iter().map(|&i| self.squared_norms[i]).collect(),
         }
     }
 }

@@ -280,10 +280,7 @@ impl<T: Scalar> Model<T> {
     /// As [`Model::predict_intervals`].
     pub fn intervals_of(&self, values: &Matrix<T>, coverage: f64) -> Result<Intervals> {
         self.margins(coverage)?;
-        let values = Matrix::from_fn(values.rows(), values.cols(), |i, j| {
-            values.get(i, j).to_f64()
-        });
-        self.known_misfits()?.intervals(&values, coverage)
+        self.known_misfits()?.intervals(&values.cast(), coverage)
     }
 
     /// Half the width of such an interval, for each value: all rows have the same.

@@ -86,7 +86,7 @@ impl<T: Scalar> GaussSeidel<T> {
     /// so many values of a row.
     pub fn bytes(rows: [usize; 2], block_size: usize, features: usize, outputs: usize) -> u64 {
         let [own, n] = rows;
-        let block = (tiles_of(block_size) * TILE).min(n);
+        let block = rows_of_block(block_size).min(n);
         let blocks = match forgets(rows, block_size, features) {
             true => 1,
             false => own.div_ceil(block.max(1)) as u64,
@@ -137,9 +137,28 @@ impl<T: Scalar> GaussSeidel<T> {
     }
 }
 
+impl<T: Scalar> GaussSeidel<T> {
+    /// The factor of a block in the middle of a pass, of which this share is done.
+    fn factor_again(
+        &self,
+        work: &mut Work<'_, T>,
+        tiles: &Range<usize>,
+        done: f64,
+    ) -> Result<(TiledCholesky<T>, f64)> {
+        let share = 0.5 / self.blocks.len() as f64;
+        let mut within = Work {
+            system: work.system,
+            block: &mut *work.block,
+            phases: &mut *work.phases,
+            progress: &mut |part| (work.progress)(done + share * part),
+        };
+        self.factor_of(&mut within, tiles)
+    }
+}
+
 /// Whether factors of blocks are forgotten. One rank alone has time for it: others wait.
 fn forgets([own, n]: [usize; 2], block_size: usize, features: usize) -> bool {
-    let block = (tiles_of(block_size) * TILE) as f64;
+    let block = rows_of_block(block_size) as f64;
     let (factor, kernel) = (block * block / 3.0, 2.0 * n as f64 * features as f64);
     own == n && n >= MANY_ROWS && factor <= FACTOR_SHARE * kernel
 }
@@ -214,14 +233,8 @@ impl<T: Scalar> Solver<T> for GaussSeidel<T> {
             let tiles = self.blocks[block].tiles.clone();
             let mut made = None;
             if self.forgets {
-                let share = 1.0 / order.len() as f64;
-                let mut within = Work {
-                    system,
-                    block: &mut *work.block,
-                    phases: &mut *work.phases,
-                    progress: &mut |part| (work.progress)((done as f64 + 0.5 * part) * share),
-                };
-                match self.factor_of(&mut within, &tiles) {
+                let place = done as f64 / order.len() as f64;
+                match self.factor_again(work, &tiles, place) {
                     Ok((factor, more)) => (made, jitter) = (Some(factor), jitter.max(more)),
                     Err(Error::Interrupted) => return Ok(self.abandon(before, first, jitter)),
                     Err(error) => return Err(error),
@@ -334,13 +347,7 @@ mod tests {
         let system = problem(6 * TILE + 77, 3, 2, Kernel::Rbf { gamma: 0.3 }, 2.0);
         let mut solver = GaussSeidel::new(&system, TILE, 3, 0.0);
         change(&mut solver);
-        let limits = Limits {
-            iterations,
-            seconds: None,
-            spent: 0.0,
-            tolerance: 0.0,
-            patience: None,
-        };
+        let limits = Limits::after(iterations);
         let solver = (
             Box::new(solver) as Box<dyn Solver<f64>>,
             Method::GaussSeidel,

@@ -143,13 +143,7 @@ pub(super) mod tests {
             tolerance: 0.0,
             loo,
         };
-        let limits = Limits {
-            iterations: 1,
-            seconds: None,
-            spent: 0.0,
-            tolerance: 0.0,
-            patience: None,
-        };
+        let limits = Limits::after(1);
         let (mut test, mut validation) = (None, None);
         run(
             system,

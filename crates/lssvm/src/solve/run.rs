@@ -34,6 +34,17 @@ pub struct Limits {
 }
 
 impl Limits {
+    /// So many iterations, and nothing else.
+    pub fn after(iterations: usize) -> Self {
+        Self {
+            iterations,
+            seconds: None,
+            spent: 0.0,
+            tolerance: 0.0,
+            patience: None,
+        }
+    }
+
     /// Every limit can be kept.
     pub(crate) fn check(&self) -> Result<()> {
         if self.iterations == 0 {

@@ -34,13 +34,7 @@ fn plan(method: Method, block_size: usize, seed: u64) -> Plan {
 }
 
 fn limits(iterations: usize) -> Limits {
-    Limits {
-        iterations,
-        seconds: None,
-        spent: 0.0,
-        tolerance: 0.0,
-        patience: None,
-    }
+    Limits::after(iterations)
 }
 
 /// Methods that solve the system of all rows.

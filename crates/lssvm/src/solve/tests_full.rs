@@ -274,13 +274,7 @@ fn passes(
         tolerance: 0.0,
         loo: false,
     };
-    let limits = Limits {
-        iterations,
-        seconds: None,
-        spent: 0.0,
-        tolerance: 0.0,
-        patience: None,
-    };
+    let limits = Limits::after(iterations);
     run(&system, &plan, &limits, &mut None, &mut None, 0, observer)
 }
 

@@ -142,11 +142,8 @@ fn solve<T: Scalar>(
     };
     let solver = Centers::new(problem, TOLERANCE, Precision::F64)?;
     let limits = Limits {
-        iterations: PASSES,
-        seconds: None,
-        spent: 0.0,
         tolerance: TOLERANCE,
-        patience: None,
+        ..Limits::after(PASSES)
     };
     solve::run_on(
         &system,

@@ -46,7 +46,7 @@ use crate::linalg::{Matrix, Scalar};
 use crate::memory;
 use crate::model::{
     Conformal, Description, HeldOut, Input, Model, ModelParts, Outputs, Scaling, Spread, argmax,
-    softmax, used_rows,
+    used_rows,
 };
 use crate::preprocess::{Pipeline, PipelineSpec, Preprocessed};
 use crate::ranks::Ranks;
@@ -311,11 +311,7 @@ fn conformal(report: &Report) -> Result<Option<Conformal>> {
     let conformal = match &rows.truth {
         Truth::Values(values) => Conformal::of_values(from, &rows.scores, values),
         Truth::Classes(codes) => {
-            let probabilities = match &report.scaling {
-                Some(scaling) => scaling.probabilities(&rows.scores),
-                None => softmax(&rows.scores),
-            };
-            Conformal::of_classes(from, &probabilities, codes)
+            Conformal::of_classes(from, &report.probabilities(&rows.scores), codes)
         }
     };
     conformal.map(Some)

@@ -6,7 +6,7 @@ use super::prepare::Ready;
 use super::{Effective, Estimate, WarmStart};
 use crate::linalg::{Matrix, Scalar};
 use crate::metrics::{ClassScores, Confusion, RegressionScores};
-use crate::model::{Conformal, Model, Scaling, argmax};
+use crate::model::{Conformal, Model, Scaling, argmax, softmax};
 use crate::ranks::Traffic;
 use crate::solve::{Checkpointed, Iteration, PhaseReport, Solution, Stopped, Truth};
 use crate::system::{Certificate, Format};
@@ -340,6 +340,14 @@ impl Report {
             support: Vec::new(),
             config,
         })
+    }
+
+    /// Probabilities of scores, as the model makes them.
+    pub fn probabilities(&self, scores: &Matrix<f64>) -> Matrix<f64> {
+        match &self.scaling {
+            Some(scaling) => scaling.probabilities(scores),
+            None => softmax(scores),
+        }
     }
 
     /// How far the weights are from the solution, as people say it.
