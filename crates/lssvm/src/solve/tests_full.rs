@@ -314,10 +314,13 @@ impl Observer for StopWithin {
 #[test]
 fn a_pass_that_is_interrupted_leaves_the_model_so_far() {
     // The blocks' factors are told of first; then six blocks a pass.
-    let one = passes(None, 1, &mut Silent).unwrap();
+    // On one thread, where none waits for another and tells so as long as it waits.
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
+    let pool = pool.unwrap();
+    let one = pool.install(|| passes(None, 1, &mut Silent)).unwrap();
     let mut seen = Vec::new();
     for tellings in 1..60 {
-        let Ok(stopped) = passes(None, 2, &mut StopWithin(tellings)) else {
+        let Ok(stopped) = pool.install(|| passes(None, 2, &mut StopWithin(tellings))) else {
             // Before there was anything to keep.
             assert!(seen.is_empty());
             continue;
