@@ -96,6 +96,10 @@ METHODS = {
     "lssvm": Method("lssvm", LEAST_SQUARES),
     "lssvm-exact": Method("lssvm --method exact", LEAST_SQUARES, arguments=("--method", "exact")),
     "lssvm-pcg": Method("lssvm --method pcg", LEAST_SQUARES, arguments=("--method", "pcg")),
+    "lssvm-one-pass": Method(
+        "lssvm --method gauss-seidel --iterations 1", "least squares, one pass",
+        arguments=("--method", "gauss-seidel", "--iterations", "1"),
+    ),
     "numpy-cholesky": Method(
         "numpy + scipy Cholesky, f32", LEAST_SQUARES, "scipy", "scipy.linalg", cholesky_needs
     ),

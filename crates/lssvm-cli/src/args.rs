@@ -295,7 +295,7 @@ pub struct TrainArgs {
     #[arg(long, help_heading = "Method")]
     pub method: Option<MethodChoice>,
     /// J, the training rows of a block [default: a tenth of the rows, at most 2000; 4096 for
-    /// gauss-seidel]
+    /// gauss-seidel, more in a single pass]
     #[arg(long, value_name = "J", help_heading = "Method")]
     pub block_size: Option<usize>,
     /// Rank of the preconditioner of pcg [default: chosen from rows and features]

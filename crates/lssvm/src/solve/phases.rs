@@ -115,6 +115,11 @@ impl Phases {
         self.flops.iter().sum()
     }
 
+    /// Operations booked so far to one phase.
+    pub(super) fn flops_of(&self, phase: Phase) -> f64 {
+        self.flops[phase as usize]
+    }
+
     /// The phases that took any time.
     pub fn report(&self) -> Vec<PhaseReport> {
         let spent = |phase: &Phase| self.seconds[*phase as usize] > 0.0;

@@ -295,7 +295,8 @@ impl<T: Scalar> Track<T> {
             return None;
         }
         let flops = system.true_product_flops(system.outputs() + 1);
-        let affordable = is_affordable(self.method, flops, self.phases.flops());
+        let spent = self.phases.flops() - self.phases.flops_of(Phase::Factor);
+        let affordable = is_affordable(self.method, flops, spent);
         // Ranks have rows of their own to count, and must all look or not.
         system.ranks().decide(affordable).then(|| {
             self.phases
@@ -374,7 +375,8 @@ impl<T: Scalar> Track<T> {
     }
 }
 
-/// Whether weights that took so many operations are worth others to examine them. Methods on
+/// Whether weights that took so many operations, factors apart, are worth others to examine
+/// them. Methods on
 /// all of Ω have looked at it many times, and theirs are, unless one more look takes long and
 /// there was only one.
 fn is_affordable(method: Method, flops: f64, spent: f64) -> bool {

@@ -293,9 +293,10 @@ impl Config {
             ..shape
         };
         let loo = self.loo.unwrap_or(false);
+        let one_pass = self.iterations == Some(1);
         let (chosen, gauss_seidel_block) = match precision {
-            Precision::F32 => chosen::<f32>(&solved, kernel, budget, loo),
-            Precision::F64 => chosen::<f64>(&solved, kernel, budget, loo),
+            Precision::F32 => chosen::<f32>(&solved, kernel, budget, loo, one_pass),
+            Precision::F64 => chosen::<f64>(&solved, kernel, budget, loo, one_pass),
         };
         if let (true, Some(augment)) = (loo, &self.augment) {
             return Err(Error::parameter(
@@ -413,8 +414,9 @@ fn chosen<T: Scalar>(
     kernel: KernelName,
     budget: Size,
     loo: bool,
+    one_pass: bool,
 ) -> (Choice, usize) {
-    let block = gauss_seidel_block::<T>(shape, budget).unwrap_or(TILE);
+    let block = gauss_seidel_block::<T>(shape, budget, one_pass).unwrap_or(TILE);
     (choose::<T>(shape, kernel, budget, loo), block)
 }
 

@@ -26,8 +26,9 @@ fn expected_iterations(tolerance: f64) -> f64 {
     15.0 * (orders - 1.0).max(0.3).powf(1.6)
 }
 
-/// Iterations that leave-one-out estimates are expected to take, twice.
-const LEFT_OUT_ITERATIONS: f64 = 12.0;
+/// Iterations that leave-one-out estimates are expected to take, and how often.
+const LEFT_OUT_ITERATIONS: f64 = 20.0;
+const LEFT_OUT_BATCHES: f64 = 3.0;
 
 /// Iterations after which `centers` is expected to have met its tolerance.
 const CENTERS_ITERATIONS: f64 = 20.0;
@@ -166,7 +167,8 @@ fn seconds(config: &Effective, [n, m, k]: [usize; 3], kept: Option<Format>, rate
             let left_out = match config.loo {
                 true => {
                     let columns = LEFT_OUT_COLUMNS as f64 / (k + 1) as f64;
-                    LEFT_OUT_ITERATIONS * (columns * all_product + 2.0 * (pass - all_product))
+                    let kernel = LEFT_OUT_BATCHES * (pass - all_product);
+                    LEFT_OUT_ITERATIONS * (columns * all_product + kernel)
                 }
                 false => 0.0,
             };

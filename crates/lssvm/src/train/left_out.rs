@@ -6,12 +6,14 @@
 //!
 //! ```text
 //!     classes:  a row changes sides if (Θ⁻¹)ᵢᵢ is off by its margin mᵢ = h_y − max h_k
-//!               error ± √(Σ Φ(−|mᵢ|/sᵢ)) / N
+//!               error ± √(D + B²) / N,  D = Σ Φ(−|mᵢ|/sᵢ),  B = Σ Φ(−mᵢ/sᵢ) − number of mᵢ < 0
 //!     values:   E rᵢ²(1 + noise)⁻² ≈ rᵢ²(1 + 3sᵢ²), and misfits are made smaller by the root
 //!               RMSE ± √(2 Σ (rᵢ² sᵢ)²) / (N · RMSE)
 //! ```
 //!
-//! The 2 is a bound: rows of a group share some noise, at most as much as they have.
+//! B is what noise once more would add to the number of wrong rows, of which there are fewer
+//! than of right ones nearby: about what noise has added to it already. The 2 is a bound: rows
+//! of a group share some noise, at most as much as they have.
 
 use std::fmt;
 
@@ -92,17 +94,18 @@ pub(super) fn evaluation<T: Scalar>(
 
 /// Of the share of wrong rows.
 fn error_of_share(scores: &Matrix<f64>, codes: &[u32], estimated: &Estimated) -> f64 {
-    let changes = codes.iter().zip(&estimated.deviations).enumerate();
-    let changes = changes.map(|(i, (&code, &deviation))| {
+    let rows = codes.iter().zip(&estimated.deviations).enumerate();
+    let (mut doubtful, mut bias) = (0.0, 0.0);
+    for (i, (&code, &deviation)) in rows.filter(|(_, (_, deviation))| **deviation > 0.0) {
         let row = scores.row(i);
         let others = row.iter().enumerate().filter(|(k, _)| *k != code as usize);
         let best = others.map(|(_, &h)| h).fold(f64::NEG_INFINITY, f64::max);
-        match deviation > 0.0 {
-            true => normal_tail((row[code as usize] - best).abs() / deviation),
-            false => 0.0,
-        }
-    });
-    changes.sum::<f64>().sqrt() / codes.len() as f64
+        let margin = row[code as usize] - best;
+        let chance = normal_tail(margin.abs() / deviation);
+        doubtful += chance;
+        bias += chance.copysign(margin);
+    }
+    (doubtful + bias * bias).sqrt() / codes.len() as f64
 }
 
 /// Scores whose squared misfits are right on average.
@@ -149,10 +152,11 @@ mod tests {
         let names = ["a".to_string(), "b".to_string()];
         let left_out = left_out(scores, vec![0.1, 0.1, 0.1, 0.0]);
         let found = evaluation(&left_out, &truth, &names).unwrap();
-        // Margins of 8, 1 and 2 deviations; the last row is exact.
-        let tails: f64 = 6.2e-16 + 0.158_655 + 0.022_750;
+        // Margins of 8, 1 and −2 deviations; the last row is exact.
+        let (right, wrong): (f64, f64) = (6.2e-16 + 0.158_655, 0.022_750);
+        let off = 25.0 * (right + wrong + (right - wrong).powi(2)).sqrt();
         let estimate = found.estimate.unwrap();
-        assert!((estimate.standard_error - 25.0 * tails.sqrt()).abs() < 1e-3);
+        assert!((estimate.standard_error - off).abs() < 1e-3);
         assert_eq!(found.error_percent, Some(25.0));
         let exact = Evaluation::new(&left_out.scores, &truth, &names).unwrap();
         let (narrow, wide) = (exact.error_percent_interval, found.error_percent_interval);
