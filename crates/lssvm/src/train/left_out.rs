@@ -8,12 +8,14 @@
 //!     classes:  a row changes sides if (Θ⁻¹)ᵢᵢ is off by its margin mᵢ = h_y − max h_k
 //!               error ± √(D + B²) / N,  D = Σ Φ(−|mᵢ|/sᵢ),  B = Σ Φ(−mᵢ/sᵢ) − number of mᵢ < 0
 //!     values:   E rᵢ²(1 + noise)⁻² ≈ rᵢ²(1 + 3sᵢ²), and misfits are made smaller by the root
-//!               RMSE ± √(2 Σ (rᵢ² sᵢ)²) / (N · RMSE)
+//!               RMSE ± √(2 Σ (rᵢ² sᵢ)² + (¼ · 3/2 Σ rᵢ² sᵢ²)²) / (N · RMSE), and 10⁻⁴ of it
 //! ```
 //!
 //! B is what noise once more would add to the number of wrong rows, of which there are fewer
 //! than of right ones nearby: about what noise has added to it already. The 2 is a bound: rows
-//! of a group share some noise, at most as much as they have.
+//! of a group share some noise, at most as much as they have. The ¼: so well are the sᵢ² known
+//! from the rows that were solved for, and with them by how much misfits are to be smaller. The
+//! 10⁻⁴: what residuals of the solution and of the probes leave open where there is no noise.
 
 use std::fmt;
 
@@ -24,6 +26,12 @@ use crate::Result;
 use crate::linalg::{Matrix, Scalar};
 use crate::metrics::{normal_tail, widened};
 use crate::solve::{Estimated, LeaveOneOut, Truth};
+
+/// By which share of itself the mean square of deviations may be off: 32 rows tell it.
+const KNOWN_TO: f64 = 0.25;
+
+/// The share of an RMSE that residuals leave open.
+const LEFT_OPEN: f64 = 1e-4;
 
 /// Of an error that was estimated: how, and how far off it may be.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -122,12 +130,16 @@ fn error_of_rmse(scores: &Matrix<f64>, values: &Matrix<f64>, estimated: &Estimat
     let square = |i: usize, k: usize| (values.get(i, k) - scores.get(i, k)).powi(2);
     let rmse = |k: usize| ((0..scores.rows()).map(|i| square(i, k)).sum::<f64>() / n).sqrt();
     let rmse: Vec<f64> = (0..outputs).map(rmse).collect();
-    let part = |i: usize| {
+    let (mut noise, mut made_smaller) = (0.0, 0.0);
+    for (i, &deviation) in estimated.deviations.iter().enumerate() {
         let errors = (0..outputs).filter(|&k| rmse[k] > 0.0);
         let mean = errors.map(|k| square(i, k) / rmse[k]).sum::<f64>() / outputs as f64;
-        (mean * estimated.deviations[i]).powi(2)
-    };
-    (2.0 * (0..scores.rows()).map(part).sum::<f64>()).sqrt() / n
+        noise += (mean * deviation).powi(2);
+        made_smaller += 1.5 * mean * deviation * deviation;
+    }
+    let left_open = LEFT_OPEN * rmse.iter().sum::<f64>() / outputs as f64;
+    let off = (2.0 * noise + (KNOWN_TO * made_smaller).powi(2)).sqrt() / n;
+    off.hypot(left_open)
 }
 
 #[cfg(test)]
