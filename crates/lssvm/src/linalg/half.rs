@@ -133,14 +133,16 @@ fn convert<T: Scalar, F: Lanes<T>, G: Lanes<T>>(from: &[F], to: &mut [G], factor
 }
 
 /// Values that a register of `T` is loaded from and stored to.
-trait Lanes<T: Scalar>: Copy {
+pub(super) trait Lanes<T: Scalar>: Copy {
     /// # Safety
     /// As [`Vector`].
     unsafe fn load<A: Arch>(values: &[Self]) -> T::Vector<A>;
     /// # Safety
     /// As [`Vector`].
     unsafe fn store<A: Arch>(register: T::Vector<A>, values: &mut [Self]);
+    /// Exactly.
     fn widened(self) -> T;
+    /// To the nearest.
     fn rounded(value: T) -> Self;
 }
 

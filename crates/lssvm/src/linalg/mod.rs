@@ -4,8 +4,8 @@
 //! and [`Points`] are either. Large products, symmetric rank-k
 //! updates and factorisations go to faer, which only this room names
 //! ([`dense`], [`factor`]); products with a few columns, where libraries are
-//! two to three times off the speed of memory, are our own ([`skinny`], and [`tile_columns`] for
-//! tiles in the cache). A matrix
+//! two to three times off the speed of memory, are our own ([`skinny`], and
+//! [`two_sided`] for tiles). A matrix
 //! that fills the memory is factored where it lies, as tiles ([`tiled`]).
 //!
 //! Functions run on the current rayon pool and use all of its threads.
@@ -22,8 +22,9 @@ mod points;
 mod scalar;
 pub mod simd;
 pub mod skinny;
-pub mod tile_columns;
+mod tile_columns;
 pub mod tiled;
+pub mod two_sided;
 
 pub use csr::{Csr, CsrRef, MOST_COLUMNS};
 pub use dense::{Output, Parallel};

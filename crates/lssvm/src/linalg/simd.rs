@@ -53,7 +53,34 @@ pub trait Vector<T>: Copy {
     unsafe fn add_distance(self, a: Self, b: Self) -> Self;
     /// Σ of the lanes.
     unsafe fn sum(self) -> T;
+    /// Transposes the first `LANES` registers; there must be as many.
+    #[inline(always)]
+    unsafe fn turn(square: &mut [Self])
+    where
+        T: Scalar,
+    {
+        let mut rows = [[T::ZERO; MOST_LANES]; MOST_LANES];
+        let mut turned = rows;
+        // SAFETY: a row has room for the lanes of any register; the caller has the
+        // instruction set.
+        unsafe {
+            for (register, row) in square.iter().zip(&mut rows).take(Self::LANES) {
+                register.store(row);
+            }
+            for (i, row) in rows.iter().enumerate().take(Self::LANES) {
+                for (j, &v) in row.iter().enumerate().take(Self::LANES) {
+                    turned[j][i] = v;
+                }
+            }
+            for (register, row) in square.iter_mut().zip(&turned).take(Self::LANES) {
+                *register = Self::load(row);
+            }
+        }
+    }
 }
+
+/// The most lanes of a register.
+pub const MOST_LANES: usize = 16;
 
 /// AVX-512.
 #[cfg(target_arch = "x86_64")]
@@ -284,10 +311,66 @@ mod x86 {
         }
     }
 
+    #[inline(always)]
+    unsafe fn turn_f32x8(r: [__m256; 8]) -> [__m256; 8] {
+        // SAFETY: the caller has the instruction set.
+        unsafe {
+            let pairs = [
+                _mm256_unpacklo_ps(r[0], r[1]),
+                _mm256_unpackhi_ps(r[0], r[1]),
+                _mm256_unpacklo_ps(r[2], r[3]),
+                _mm256_unpackhi_ps(r[2], r[3]),
+                _mm256_unpacklo_ps(r[4], r[5]),
+                _mm256_unpackhi_ps(r[4], r[5]),
+                _mm256_unpacklo_ps(r[6], r[7]),
+                _mm256_unpackhi_ps(r[6], r[7]),
+            ];
+            let fours = [
+                _mm256_shuffle_ps::<0x44>(pairs[0], pairs[2]),
+                _mm256_shuffle_ps::<0xEE>(pairs[0], pairs[2]),
+                _mm256_shuffle_ps::<0x44>(pairs[1], pairs[3]),
+                _mm256_shuffle_ps::<0xEE>(pairs[1], pairs[3]),
+                _mm256_shuffle_ps::<0x44>(pairs[4], pairs[6]),
+                _mm256_shuffle_ps::<0xEE>(pairs[4], pairs[6]),
+                _mm256_shuffle_ps::<0x44>(pairs[5], pairs[7]),
+                _mm256_shuffle_ps::<0xEE>(pairs[5], pairs[7]),
+            ];
+            [
+                _mm256_permute2f128_ps::<0x20>(fours[0], fours[4]),
+                _mm256_permute2f128_ps::<0x20>(fours[1], fours[5]),
+                _mm256_permute2f128_ps::<0x20>(fours[2], fours[6]),
+                _mm256_permute2f128_ps::<0x20>(fours[3], fours[7]),
+                _mm256_permute2f128_ps::<0x31>(fours[0], fours[4]),
+                _mm256_permute2f128_ps::<0x31>(fours[1], fours[5]),
+                _mm256_permute2f128_ps::<0x31>(fours[2], fours[6]),
+                _mm256_permute2f128_ps::<0x31>(fours[3], fours[7]),
+            ]
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn turn_f64x4(r: [__m256d; 4]) -> [__m256d; 4] {
+        // SAFETY: the caller has the instruction set.
+        unsafe {
+            let pairs = [
+                _mm256_unpacklo_pd(r[0], r[1]),
+                _mm256_unpackhi_pd(r[0], r[1]),
+                _mm256_unpacklo_pd(r[2], r[3]),
+                _mm256_unpackhi_pd(r[2], r[3]),
+            ];
+            [
+                _mm256_permute2f128_pd::<0x20>(pairs[0], pairs[2]),
+                _mm256_permute2f128_pd::<0x20>(pairs[1], pairs[3]),
+                _mm256_permute2f128_pd::<0x31>(pairs[0], pairs[2]),
+                _mm256_permute2f128_pd::<0x31>(pairs[1], pairs[3]),
+            ]
+        }
+    }
+
     macro_rules! vector {
         ($name:ident, $t:ident, $register:ident, $lanes:literal,
          $splat:ident, $load:ident, $store:ident, $fma:ident, $sub:ident, $add:ident, $abs:expr,
-         $load_half:ident, $store_half:ident, $sum:ident) => {
+         $load_half:ident, $store_half:ident, $sum:ident $(, $turn:ident)?) => {
             #[derive(Debug, Clone, Copy)]
             pub struct $name($register);
 
@@ -338,6 +421,20 @@ mod x86 {
                     // SAFETY: the caller has the instruction set.
                     unsafe { $sum(self.0) }
                 }
+                $(
+                    #[inline(always)]
+                    unsafe fn turn(square: &mut [Self]) {
+                        let mut rows = [square[0].0; $lanes];
+                        for (row, register) in rows.iter_mut().zip(square.iter()) {
+                            *row = register.0;
+                        }
+                        // SAFETY: the caller has the instruction set.
+                        let turned = unsafe { $turn(rows) };
+                        for (register, row) in square.iter_mut().zip(turned) {
+                            *register = $name(row);
+                        }
+                    }
+                )?
             }
         };
     }
@@ -388,7 +485,8 @@ mod x86 {
         |v| _mm256_andnot_ps(_mm256_set1_ps(-0.0), v),
         half_to_f32x8,
         f32x8_to_half,
-        sum_f32x8
+        sum_f32x8,
+        turn_f32x8
     );
     vector!(
         F64x4,
@@ -404,6 +502,7 @@ mod x86 {
         |v| _mm256_andnot_pd(_mm256_set1_pd(-0.0), v),
         half_to_f64x4,
         f64x4_to_half,
-        sum_f64x4
+        sum_f64x4,
+        turn_f64x4
     );
 }

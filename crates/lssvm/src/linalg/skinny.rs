@@ -77,68 +77,15 @@ pub fn add_product_of_transposed<T: Scalar>(
     s: MatRef<'_, T>,
     q_t: MatRef<'_, T>,
 ) {
-    add_product_and_fetch(out, s, q_t, Ahead::NOTHING);
-}
-
-/// The same; `ahead` is fetched into the cache meanwhile, line by line, so that memory
-/// is never idle.
-pub fn add_product_and_fetch<T: Scalar>(
-    out: MatMut<'_, T>,
-    s: MatRef<'_, T>,
-    q_t: MatRef<'_, T>,
-    ahead: Ahead,
-) {
     assert_eq!(s.cols(), q_t.cols());
     assert_eq!(out.rows(), s.rows());
     assert_eq!(out.cols(), q_t.rows());
-    dispatch(Rows { out, s, q_t, ahead });
+    dispatch(Rows { out, s, q_t });
 }
 
 /// `alpha · qᵀ`
 pub fn transpose_scaled<T: Scalar>(q: MatRef<'_, T>, alpha: T) -> Matrix<T> {
     Matrix::from_fn(q.cols(), q.rows(), |k, j| alpha * q.row(j)[k])
-}
-
-/// `alpha · qᵀ` for [`add_product_and_fetch`], whose rows all have a place in the first-level
-/// cache: they begin in one line of it after the other. Where they lie 4 kB apart, as those of
-/// a tile would, they drive each other out.
-#[derive(Debug)]
-pub struct Turned<T> {
-    values: Vec<T>,
-    rows: usize,
-    columns: usize,
-}
-
-impl<T: Scalar> Turned<T> {
-    const LINE: usize = LINE / size_of::<T>();
-
-    /// Of `q`.
-    pub fn new(q: MatRef<'_, T>, alpha: T) -> Self {
-        let (rows, columns) = (q.cols(), q.rows());
-        let mut values = vec![T::ZERO; rows * Self::stride(columns)];
-        let lines = values.chunks_exact_mut(Self::stride(columns));
-        for (k, line) in lines.enumerate() {
-            let pairs = line[..columns].iter_mut().enumerate();
-            pairs.for_each(|(j, v)| *v = alpha * q.row(j)[k]);
-        }
-        Self {
-            values,
-            rows,
-            columns,
-        }
-    }
-
-    /// k × j
-    pub fn view(&self) -> MatRef<'_, T> {
-        let stride = Self::stride(self.columns);
-        MatRef::strided(self.rows, self.columns, stride, &self.values)
-    }
-
-    /// An odd number of lines.
-    fn stride(columns: usize) -> usize {
-        let lines = columns.div_ceil(Self::LINE);
-        (lines | 1) * Self::LINE
-    }
 }
 
 /// `sᵀ · r`, on the pool.
@@ -165,40 +112,6 @@ pub fn transposed_product<T: Scalar>(s: MatRef<'_, T>, r: MatRef<'_, T>) -> Matr
     Matrix::from_fn(j, k, |j_, k_| {
         partial.iter().map(|sums| sums[k_ * j + j_]).sum()
     })
-}
-
-/// Memory that will be read next.
-#[derive(Debug, Clone, Copy)]
-pub struct Ahead {
-    pub(super) start: *const u8,
-    pub(super) bytes: usize,
-}
-
-impl Ahead {
-    /// Nothing is known.
-    pub const NOTHING: Ahead = Ahead {
-        start: std::ptr::null(),
-        bytes: 0,
-    };
-
-    /// These values.
-    pub fn of<T>(values: &[T]) -> Self {
-        Self {
-            start: values.as_ptr().cast(),
-            bytes: size_of_val(values),
-        }
-    }
-
-    /// The part of it that belongs to units `first..last` of `all`.
-    #[inline(always)]
-    pub(super) fn part(self, first: usize, last: usize, all: usize) -> Self {
-        let lines = self.bytes / LINE;
-        let (first, last) = (first * lines / all, last * lines / all);
-        Self {
-            start: self.start.wrapping_add(first * LINE),
-            bytes: (last - first) * LINE,
-        }
-    }
 }
 
 /// `sumsᵀ += sᵀ · r` on this thread; `sums` is k × j. For `s` that is in the cache.
@@ -271,9 +184,11 @@ macro_rules! with_group {
     };
 }
 
+pub(super) use with_group;
+
 /// Cuts `0..k` into equal groups that fit the registers.
 #[inline(always)]
-fn groups<A: Arch>(k: usize, sharing: usize) -> impl Iterator<Item = (usize, usize)> {
+pub(super) fn groups<A: Arch>(k: usize, sharing: usize) -> impl Iterator<Item = (usize, usize)> {
     let most = A::ACCUMULATORS / sharing;
     let count = k.div_ceil(most).max(1);
     (0..count).map(move |g| (g * k / count, (g + 1) * k / count))
@@ -284,7 +199,6 @@ struct Rows<'a, T> {
     out: MatMut<'a, T>,
     s: MatRef<'a, T>,
     q_t: MatRef<'a, T>,
-    ahead: Ahead,
 }
 
 impl<T: Scalar> Job for Rows<'_, T> {
@@ -309,11 +223,6 @@ impl<T: Scalar> Rows<'_, T> {
             let mut i = 0;
             while i < n {
                 let rows = if i + R <= n { R } else { 1 };
-                // Fetched with the first group of columns, in the first pass over the rows.
-                let mut ahead = match left {
-                    0 => self.ahead.part(i, i + rows, n),
-                    _ => Ahead::NOTHING,
-                };
                 // All groups of columns while these rows are in the cache.
                 for (first, last) in groups::<A>(k, R) {
                     with_group!(last - first, G => {
@@ -321,18 +230,17 @@ impl<T: Scalar> Rows<'_, T> {
                         if rows == R {
                             let s = std::array::from_fn(|r| &self.s.row(i + r)[left..right]);
                             // SAFETY: this is part of `run`, for its own `A`.
-                            let sums = unsafe { dots::<T, A, R, G>(s, q, ahead) };
+                            let sums = unsafe { dots::<T, A, R, G>(s, q) };
                             for (r, sums) in sums.iter().enumerate() {
                                 add_to(&mut self.out.row_mut(i + r)[first..last], sums);
                             }
                         } else {
                             let s = [&self.s.row(i)[left..right]];
                             // SAFETY: this is part of `run`, for its own `A`.
-                            let [sums] = unsafe { dots::<T, A, 1, G>(s, q, ahead) };
+                            let [sums] = unsafe { dots::<T, A, 1, G>(s, q) };
                             add_to(&mut self.out.row_mut(i)[first..last], &sums);
                         }
                     });
-                    ahead = Ahead::NOTHING;
                 }
                 i += rows;
             }
@@ -347,8 +255,7 @@ fn add_to<T: Scalar>(out: &mut [T], sums: &[T]) {
     }
 }
 
-/// All dot products of `R` rows with `G` rows of the same length; `ahead` is fetched
-/// meanwhile.
+/// All dot products of `R` rows with `G` rows of the same length.
 ///
 /// # Safety
 /// As [`Vector`].
@@ -356,7 +263,6 @@ fn add_to<T: Scalar>(out: &mut [T], sums: &[T]) {
 unsafe fn dots<T: Scalar, A: Arch, const R: usize, const G: usize>(
     s: [&[T]; R],
     q: [&[T]; G],
-    ahead: Ahead,
 ) -> [[T; G]; R] {
     let lanes = T::Vector::<A>::LANES;
     let length = q[0].len();
@@ -365,19 +271,7 @@ unsafe fn dots<T: Scalar, A: Arch, const R: usize, const G: usize>(
     // SAFETY: the slices are `lanes` long; the caller has the instruction set.
     unsafe {
         let mut sums = [[T::Vector::<A>::splat(T::ZERO); G]; R];
-        // So many lines, evenly spread over the loop; or several at once, if it is short.
-        let (lines, steps) = (ahead.bytes / LINE, length / lanes);
-        let at_once = lines.div_ceil(steps.max(1));
-        let every = (steps / lines.max(1)).max(1) * lanes;
-        let (mut line, mut next) = (ahead.start, if lines == 0 { length } else { 0 });
         for c in (0..whole).step_by(lanes) {
-            if c == next {
-                for _ in 0..at_once {
-                    prefetch(line);
-                    line = line.wrapping_add(LINE);
-                }
-                next += every;
-            }
             let mut s_now = [T::Vector::<A>::splat(T::ZERO); R];
             for r in 0..R {
                 s_now[r] = T::Vector::<A>::load(s[r].get_unchecked(c..c + lanes));

@@ -1,67 +1,60 @@
-//! Products of a tile in the cache with a few columns, laid out as this processor likes them.
+//! Products of a tile in the cache with a few columns, for registers that hold a whole line of
+//! the cache.
 //!
 //! ```text
 //! out += S · Q        S: n × j,  Q: j × k,  out: n × w,   w: k, and columns without meaning
 //! ```
 //!
-//! For tiles of the kernel matrix that come from memory once and are used twice; a tall
-//! matrix that is read once goes to [`super::skinny`].
+//! For panels of the tiles that [`super::two_sided`] looks at; a tall matrix that is read once
+//! goes to [`super::skinny`].
+
+use std::ops::Range;
 
 use super::simd::{Arch, Job, LINE, Vector, dispatch, prefetch};
-use super::skinny::{self, Ahead, Turned};
 use super::{MatMut, MatRef, Matrix, Scalar};
 
-/// Q.
-#[derive(Debug)]
-pub enum TileColumns<T: Scalar> {
-    /// With zeros after its columns: where a register has a whole line of the cache.
-    Padded(Matrix<T>),
-    /// On its side: with narrower registers. There zeros would be most of the work, and sums
-    /// with AVX2's 16 registers no longer all be kept in them: 0.61 s for 2.5 GB of tiles by 11
-    /// columns and back, and 0.37 by dot products, in one run.
-    Turned(Turned<T>),
+/// Memory that will be read next.
+#[derive(Debug, Clone, Copy)]
+pub struct Ahead {
+    pub(super) start: *const u8,
+    pub(super) bytes: usize,
 }
 
-impl<T: Scalar> TileColumns<T> {
-    /// Of these columns.
-    pub fn new(q: MatRef<'_, T>) -> Self {
-        match dispatch(RegisterBytes) {
-            LINE.. => Self::Padded(padded(q)),
-            _ => Self::Turned(Turned::new(q, T::ONE)),
+impl Ahead {
+    /// Nothing is known.
+    pub const NOTHING: Ahead = Ahead {
+        start: std::ptr::null(),
+        bytes: 0,
+    };
+
+    /// As many values as in this range, after it.
+    pub fn after<T>(values: &[T], range: &Range<usize>) -> Self {
+        let end = (range.end + range.len()).min(values.len());
+        Self::of(&values[range.end..end])
+    }
+
+    /// These values.
+    pub fn of<T>(values: &[T]) -> Self {
+        Self {
+            start: values.as_ptr().cast(),
+            bytes: size_of_val(values),
         }
     }
 
-    /// Columns of the product, the first of which are those of Q.
-    pub fn width(&self) -> usize {
-        match self {
-            Self::Padded(q) => q.cols(),
-            Self::Turned(q) => q.view().rows(),
+    /// The part of it that belongs to units `first..last` of `all`.
+    #[inline(always)]
+    pub(super) fn part(self, first: usize, last: usize, all: usize) -> Self {
+        let lines = self.bytes / LINE;
+        let (first, last) = (first * lines / all, last * lines / all);
+        Self {
+            start: self.start.wrapping_add(first * LINE),
+            bytes: (last - first) * LINE,
         }
-    }
-
-    /// `out += s · q`, on this thread; for `s` that is in the second-level cache, into which
-    /// `ahead` is fetched meanwhile.
-    pub fn add_product(&self, out: MatMut<'_, T>, s: MatRef<'_, T>, ahead: Ahead) {
-        match self {
-            Self::Padded(q) => add_padded_product(out, s, q.view(), ahead),
-            Self::Turned(q) => skinny::add_product_and_fetch(out, s, q.view(), ahead),
-        }
-    }
-}
-
-/// Asks for the size of a register.
-struct RegisterBytes;
-
-impl Job for RegisterBytes {
-    type Output = usize;
-
-    fn run<A: Arch>(self) -> usize {
-        A::REGISTER_BYTES
     }
 }
 
 /// `q` with zeros after its columns, so that rows fill whole cache lines and registers.
-fn padded<T: Scalar>(q: MatRef<'_, T>) -> Matrix<T> {
+pub(super) fn padded<T: Scalar>(q: MatRef<'_, T>) -> Matrix<T> {
     let width = q.cols().next_multiple_of(LINE / size_of::<T>());
     let mut out = Matrix::zeros(q.rows(), width);
     for i in 0..q.rows() {
@@ -70,8 +63,9 @@ fn padded<T: Scalar>(q: MatRef<'_, T>) -> Matrix<T> {
     out
 }
 
-/// `out += s · q` for `q` and `out` that are [`padded`].
-fn add_padded_product<T: Scalar>(
+/// `out += s · q` for `q` and `out` that are [`padded`], on this thread; for `s` that is in the
+/// second-level cache, into which `ahead` is fetched meanwhile.
+pub(super) fn add_padded_product<T: Scalar>(
     out: MatMut<'_, T>,
     s: MatRef<'_, T>,
     q: MatRef<'_, T>,
@@ -194,9 +188,6 @@ mod tests {
         for (n, j, k) in [(1, 1, 1), (8, 16, 11), (21, 35, 17), (9, 2, 16), (0, 3, 2)] {
             let (s, q) = (example::<f32>(n, j, 1), example::<f32>(j, k, 2));
             let q_padded = padded(q.view());
-            let columns = TileColumns::new(q.view());
-            let mut by_layout = Matrix::from_fn(n, columns.width(), |_, _| 1.0);
-            columns.add_product(by_layout.view_mut(), s.view(), Ahead::of(s.values()));
             let plain = |i: usize, c: usize| {
                 let products = (0..j).map(|l| s.get(i, l).to_f64() * q.get(l, c).to_f64());
                 1.0 + products.sum::<f64>()
@@ -211,11 +202,7 @@ mod tests {
                 });
                 Matrix::from_fn(n, k, |i, c| out.get(i, c))
             };
-            let outs = [
-                run(&|job| dispatch(job)),
-                run(&|job| job.run::<Portable>()),
-                by_layout,
-            ];
+            let outs = [run(&|job| dispatch(job)), run(&|job| job.run::<Portable>())];
             for out in outs {
                 for i in 0..n {
                     for c in 0..k {

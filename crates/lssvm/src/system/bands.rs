@@ -92,6 +92,11 @@ impl<'a, T: Scalar> Band<'a, T> {
         (self.tiles.start as f64 + share * self.tiles.len() as f64) / all
     }
 
+    /// Values of a tile.
+    pub(super) fn size(&self, place: Place) -> usize {
+        self.system.grid.size(place)
+    }
+
     /// Computes a tile between these rows and those of this rank.
     pub(super) fn fill(&self, place: Place, out: &mut [T]) {
         let (row, column) = place;

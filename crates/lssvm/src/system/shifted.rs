@@ -21,18 +21,35 @@ use rayon::prelude::*;
 
 use super::bands::Band;
 use super::grid::{Place, TILE};
-use super::store::{PANEL, Show};
 use super::{Format, Store, System, add_scores};
-use crate::linalg::skinny::{self, Ahead, Turned};
-use crate::linalg::tile_columns::TileColumns;
-use crate::linalg::{MatMut, MatRef, Matrix, Scalar};
+use crate::linalg::half::widen;
+use crate::linalg::two_sided::{Tile, TwoSided};
+use crate::linalg::{Matrix, Scalar};
 
 /// Parts of a product for each thread, so that all end together, and the fewest.
 const PARTS_PER_THREAD: usize = 4;
 const FEWEST_PARTS: usize = 8;
 
-/// Shows a tile of Ω in panels of a few rows, with the place of the first in the tile.
-type Panels<'a, T> = dyn Fn(Place, &mut Vec<T>, &mut Show<'_, T>) + Sync + 'a;
+/// Where the tiles of Ω come from.
+enum Tiles<'a, T: Scalar> {
+    Kept(&'a Store<T>),
+    /// Those between the rows of a band and those of this rank.
+    Computed(&'a Band<'a, T>),
+}
+
+impl<T: Scalar> Tiles<'_, T> {
+    /// The tile at this place, in `space` if it is computed.
+    fn tile<'s>(&'s self, place: Place, space: &'s mut Vec<T>) -> Tile<'s, T> {
+        match self {
+            Tiles::Kept(store) => store.tile(place),
+            Tiles::Computed(band) => {
+                space.resize(band.size(place), T::ZERO);
+                band.fill(place, space);
+                Tile::Full(space)
+            }
+        }
+    }
+}
 
 impl<T: Scalar> System<T> {
     /// Rows of tiles in S.
@@ -54,38 +71,6 @@ impl<T: Scalar> System<T> {
     pub fn own_rows_of_tiles(&self, tiles: &Range<usize>) -> Range<usize> {
         let (rows, first) = (self.grid.rows(tiles), self.shares.own().start);
         rows.start - first..rows.end - first
-    }
-
-    /// Shows a tile of Ω that is kept, or that lies between the rows of a band and those of
-    /// this rank, in panels of a few rows, with the place of the first in the tile.
-    fn panels(
-        &self,
-        band: &Band<'_, T>,
-        place: Place,
-        scratch: &mut Vec<T>,
-        show: &mut Show<'_, T>,
-    ) {
-        match &self.store {
-            Some(store) => store.panels(place, PANEL, scratch, show),
-            None => self.computed_panels(band, place, scratch, show),
-        }
-    }
-
-    /// The same, computed here and now.
-    fn computed_panels(
-        &self,
-        band: &Band<'_, T>,
-        place: Place,
-        scratch: &mut Vec<T>,
-        show: &mut Show<'_, T>,
-    ) {
-        let columns = self.grid.extent(place.1).len();
-        scratch.resize(self.grid.size(place), T::ZERO);
-        band.fill(place, scratch);
-        for (place, panel) in scratch.chunks(PANEL * columns).enumerate() {
-            let panel = MatRef::new(panel.len() / columns, columns, panel);
-            show(place * PANEL, panel, Ahead::NOTHING);
-        }
     }
 
     /// S · V, summed in `f64`; Ω as it is kept, or computed again. Of V and of the product
@@ -128,11 +113,11 @@ impl<T: Scalar> System<T> {
             let pairs = out.iter_mut().zip(v);
             pairs.for_each(|(out, v)| *out = lambda * v.to_f64());
         }
-        let mut add = |places: &[Place], panels: &Panels<'_, T>| {
+        let mut add = |places: &[Place], tiles: &Tiles<'_, T>| {
             let partial: Vec<Matrix<f64>> = self
                 .parts(places)
                 .into_par_iter()
-                .map(|part| self.product_of_part(part, &all, panels))
+                .map(|part| self.product_of_part(part, &all, tiles))
                 .collect();
             for part in partial {
                 let pairs = out.values_mut().iter_mut().zip(part.values());
@@ -143,15 +128,11 @@ impl<T: Scalar> System<T> {
         match store {
             Some(store) => {
                 let places: Vec<Place> = self.grid.places().filter(|&p| mine(p)).collect();
-                add(&places, &|place, scratch, show| {
-                    store.panels(place, PANEL, scratch, show)
-                });
+                add(&places, &Tiles::Kept(store));
             }
             None => {
                 let shown = self.in_bands(|band| {
-                    add(&band.places(mine), &|place, scratch, show| {
-                        self.computed_panels(band, place, scratch, show)
-                    });
+                    add(&band.places(mine), &Tiles::Computed(band));
                     Ok(())
                 });
                 shown.expect("nothing here can fail");
@@ -185,40 +166,23 @@ impl<T: Scalar> System<T> {
     }
 
     /// What some tiles contribute to Ω · V: rows 0 to the last that they cover.
-    fn product_of_part(
-        &self,
-        part: &[Place],
-        v: &Matrix<T>,
-        panels: &Panels<'_, T>,
-    ) -> Matrix<f64> {
+    fn product_of_part(&self, part: &[Place], v: &Matrix<T>, tiles: &Tiles<'_, T>) -> Matrix<f64> {
         let k = v.cols();
         let last = part.iter().map(|place| self.grid.extent(place.0).end);
         let mut out = Matrix::<f64>::zeros(last.max().unwrap_or(0), k);
-        let (mut scratch, mut own, mut mirrored) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut space, mut products) = (Vec::new(), TwoSided::new(k));
         for &(row, column) in part {
             let (rows, columns) = (self.grid.extent(row), self.grid.extent(column));
-            let v_c = TileColumns::new(v.row_range(columns.start, columns.end));
-            let width = v_c.width();
-            own.clear();
-            own.resize(rows.len() * width, T::ZERO);
-            mirrored.clear();
-            mirrored.resize(k * columns.len(), T::ZERO);
-            panels((row, column), &mut scratch, &mut |top, panel, ahead| {
-                let bottom = top + panel.rows();
-                let here = &mut own[top * width..bottom * width];
-                let here = MatMut::new(panel.rows(), width, here);
-                v_c.add_product(here, panel, ahead);
-                if row != column {
-                    let v = v.row_range(rows.start + top, rows.start + bottom);
-                    skinny::add_transposed_product(&mut mirrored, panel, v);
-                }
-            });
-            let sums = out.values_mut()[rows.start * k..].chunks_exact_mut(k);
-            sums.zip(own.chunks_exact(width))
-                .for_each(|(out, own)| add(out, own));
+            let of_columns = Some(v.row_range(columns.start, columns.end));
+            let of_rows = (row != column).then(|| v.row_range(rows.start, rows.end));
+            let shape = (rows.len(), columns.len());
+            let tile = tiles.tile((row, column), &mut space);
+            products.multiply(tile, shape, of_columns, of_rows);
+            let own = &mut out.values_mut()[rows.start * k..rows.end * k];
+            products.each_right(rows.len(), |i, c, v| own[i * k + c] += v.to_f64());
             if row != column {
-                let out = &mut out.values_mut()[columns.start * k..columns.end * k];
-                add_transposed(out, &mirrored, k);
+                let mirrored = &mut out.values_mut()[columns.start * k..columns.end * k];
+                products.each_left(columns.len(), |i, c, v| mirrored[i * k + c] += v.to_f64());
             }
         }
         out
@@ -241,7 +205,10 @@ impl<T: Scalar> System<T> {
             Some(_) => self.own_band(tiles.clone()),
             None => self.band(tiles.clone()),
         };
-        let negative = Turned::new(change.view(), -T::ONE);
+        let source = match &self.store {
+            Some(store) => Tiles::Kept(store),
+            None => Tiles::Computed(&band),
+        };
         let first = self.own_tiles().start;
         r.values_mut()
             .par_chunks_mut(TILE * k)
@@ -249,34 +216,22 @@ impl<T: Scalar> System<T> {
             .map(|(place, r)| (first + place, r))
             .filter(|(other, _)| wanted(*other))
             .for_each_init(
-                || (Vec::new(), Vec::new()),
-                |(scratch, sums), (other, r)| {
+                || (Vec::new(), TwoSided::new(k)),
+                |(space, products), (other, r)| {
+                    let height = r.len() / k;
                     for tile in tiles.clone() {
                         let rows = self.grid.extent(tile);
                         let place = rows.start - within.start..rows.end - within.start;
+                        let change = Some(change.row_range(place.start, place.end));
+                        let mut subtract = |i: usize, c: usize, v: T| r[i * k + c] -= v;
                         if other >= tile {
-                            let change = negative.view().col_range(place.start, place.end);
-                            let tile = (other, tile);
-                            self.panels(&band, tile, scratch, &mut |top, panel, ahead| {
-                                let r = &mut r[top * k..(top + panel.rows()) * k];
-                                let r = MatMut::new(panel.rows(), k, r);
-                                skinny::add_product_and_fetch(r, panel, change, ahead);
-                            });
+                            let values = source.tile((other, tile), space);
+                            products.multiply(values, (height, rows.len()), change, None);
+                            products.each_right(height, &mut subtract);
                         } else {
-                            sums.clear();
-                            sums.resize(r.len(), T::ZERO);
-                            let tile = (tile, other);
-                            self.panels(&band, tile, scratch, &mut |top, panel, _| {
-                                let start = place.start + top;
-                                let change = change.row_range(start, start + panel.rows());
-                                skinny::add_transposed_product(sums, panel, change);
-                            });
-                            let width = r.len() / k;
-                            for (i, r) in r.chunks_exact_mut(k).enumerate() {
-                                for (c, r) in r.iter_mut().enumerate() {
-                                    *r -= sums[c * width + i];
-                                }
-                            }
+                            let values = source.tile((tile, other), space);
+                            products.multiply(values, (rows.len(), height), None, change);
+                            products.each_left(height, &mut subtract);
                         }
                     }
                 },
@@ -301,15 +256,19 @@ impl<T: Scalar> System<T> {
             .flat_map(|row| (tiles.start..=row).map(move |column| (row, column)))
             .collect();
         let band = self.own_band(tiles.clone());
-        let tile = |scratch: &mut Vec<T>, place: Place| {
+        let tile = |place: Place| {
             let (rows, columns) = (self.grid.extent(place.0), self.grid.extent(place.1));
-            let mut values = Vec::with_capacity(rows.len() * columns.len());
-            self.panels(&band, place, scratch, &mut |_, panel, _| {
-                (0..panel.rows()).for_each(|i| values.extend_from_slice(panel.row(i)));
-            });
+            let mut values = vec![T::ZERO; rows.len() * columns.len()];
+            match &self.store {
+                None => band.fill(place, &mut values),
+                Some(store) => match store.tile(place) {
+                    Tile::Full(kept) => values.copy_from_slice(kept),
+                    Tile::Half(kept, scale) => widen(kept, &mut values, scale),
+                },
+            }
             Matrix::from_vec(rows.len(), columns.len(), values)
         };
-        places.into_par_iter().map_init(Vec::new, tile).collect()
+        places.into_par_iter().map(tile).collect()
     }
 
     /// The tile of Ω on its diagonal in this tile row, to be worked on. It must be of this
@@ -346,22 +305,6 @@ fn equal_parts(rows: usize, parts: usize) -> Vec<Range<usize>> {
     };
     let ranges = (0..parts).map(|part| bound(part)..bound(part + 1));
     ranges.filter(|range| !range.is_empty()).collect()
-}
-
-fn add<T: Scalar>(out: &mut [f64], values: &[T]) {
-    for (out, v) in out.iter_mut().zip(values) {
-        *out += v.to_f64();
-    }
-}
-
-/// `out += sumsᵀ`, for sums of `k` rows.
-fn add_transposed<T: Scalar>(out: &mut [f64], sums: &[T], k: usize) {
-    let width = sums.len() / k.max(1);
-    for (i, out) in out.chunks_exact_mut(k).enumerate() {
-        for (c, out) in out.iter_mut().enumerate() {
-            *out += sums[c * width + i].to_f64();
-        }
-    }
 }
 
 #[cfg(test)]

@@ -23,15 +23,14 @@ use super::grid::{Grid, Place, TILE};
 use crate::kernel::{FillBlock, Kernel, Samples, SamplesRef};
 use crate::linalg::factor::mirror_lower;
 use crate::linalg::half::{self, f16};
-use crate::linalg::skinny::Ahead;
+use crate::linalg::two_sided::Tile;
 use crate::linalg::{MatMut, MatRef, Matrix, Scalar, huge};
 use crate::ranks::Shares;
 use crate::{Error, Result};
 
-/// Rows of a tile that are looked at together: with 1024 columns in `f32` they
-/// fill a quarter of a megabyte and stay in the second-level cache while they are
-/// widened and used twice.
-pub(super) const PANEL: usize = 64;
+/// Rows of a tile in half precision that are widened together: with 1024 columns in `f32` they
+/// fill a quarter of a megabyte and stay in the second-level cache until they are used.
+const PANEL: usize = 64;
 
 /// Rows of a mirrored tile that are copied together, so that the lines they are
 /// written to stay in the first-level cache.
@@ -170,7 +169,7 @@ impl<T: Scalar> Store<T> {
     pub(super) fn diagonal(&self) -> Vec<f64> {
         let (mut all, mut scratch) = (Vec::new(), Vec::new());
         for row in self.grid.own() {
-            self.panels((row, row), TILE, &mut scratch, &mut |top, panel, _| {
+            self.panels((row, row), TILE, &mut scratch, &mut |top, panel| {
                 let values = (0..panel.rows()).map(|i| panel.row(i)[top + i].to_f64());
                 all.extend(values);
             });
@@ -216,34 +215,33 @@ impl<T: Scalar> Store<T> {
         (self.grid.extent(row).len(), self.grid.extent(column).len())
     }
 
-    /// Shows tile (`row`, `column`) in panels of `height` rows, with the place of
-    /// the first and what comes after it in memory. Values in half precision are
-    /// widened in `scratch`.
-    pub(super) fn panels(
-        &self,
-        place: Place,
-        height: usize,
-        scratch: &mut Vec<T>,
-        show: &mut Show<'_, T>,
-    ) {
+    /// A tile that is kept.
+    pub(super) fn tile(&self, place: Place) -> Tile<'_, T> {
         let (rows, columns) = self.shape(place);
         let start = self.starts[index(place)];
+        let range = start..start + rows * columns;
+        match &self.values {
+            Values::Full(values) => Tile::Full(&values[range]),
+            Values::Half { values, scale } => Tile::Half(&values[range], *scale),
+        }
+    }
+
+    /// Shows a tile in panels of `height` rows, with the place of the first. Values in half
+    /// precision are widened in `scratch`.
+    fn panels(&self, place: Place, height: usize, scratch: &mut Vec<T>, show: &mut Show<'_, T>) {
+        let (rows, columns) = self.shape(place);
         for top in (0..rows).step_by(height) {
             let bottom = (top + height).min(rows);
-            let range = start + top * columns..start + bottom * columns;
-            match &self.values {
-                Values::Full(values) => {
-                    let ahead = ahead(values, &range);
-                    let panel = MatRef::new(bottom - top, columns, &values[range]);
-                    show(top, panel, ahead);
-                }
-                Values::Half { values, scale } => {
-                    let ahead = ahead(values, &range);
+            let range = top * columns..bottom * columns;
+            let values = match self.tile(place) {
+                Tile::Full(values) => &values[range],
+                Tile::Half(values, scale) => {
                     scratch.resize(range.len(), T::ZERO);
-                    half::widen(&values[range], scratch, *scale);
-                    show(top, MatRef::new(bottom - top, columns, scratch), ahead);
+                    half::widen(&values[range], scratch, scale);
+                    &scratch[..]
                 }
-            }
+            };
+            show(top, MatRef::new(bottom - top, columns, values));
         }
     }
 
@@ -282,11 +280,11 @@ impl<T: Scalar> Store<T> {
                 width,
             };
             if column <= row {
-                self.panels((row, column), height, scratch, &mut |top, panel, _| {
+                self.panels((row, column), height, scratch, &mut |top, panel| {
                     picks.copy(panel, &mut out[top * width..]);
                 });
             } else {
-                self.panels((column, row), height, scratch, &mut |top, panel, _| {
+                self.panels((column, row), height, scratch, &mut |top, panel| {
                     picks.copy_mirrored(top, panel, out);
                 });
             }
@@ -294,14 +292,8 @@ impl<T: Scalar> Store<T> {
     }
 }
 
-/// Is shown a few rows of a tile, the place of the first, and what will be read next.
-pub(super) type Show<'a, T> = dyn FnMut(usize, MatRef<'_, T>, Ahead) + 'a;
-
-/// As many values as in this range, after it.
-fn ahead<V>(values: &[V], range: &Range<usize>) -> Ahead {
-    let end = (range.end + range.len()).min(values.len());
-    Ahead::of(&values[range.end..end])
-}
+/// Is shown a few rows of a tile, and the place of the first.
+type Show<'a, T> = dyn FnMut(usize, MatRef<'_, T>) + 'a;
 
 /// The values of all tiles of the lower half.
 fn all_values(n: usize) -> usize {

@@ -64,29 +64,6 @@ fn agree_with_the_plain_sums_f64() {
     agree_with_the_plain_sums::<f64>();
 }
 
-/// Whatever the width, rows of Qᵀ begin in different lines of the first-level cache.
-#[test]
-fn what_is_turned_has_its_rows_apart() {
-    for (j, k) in [
-        (1, 1),
-        (15, 3),
-        (16, 2),
-        (1024, 11),
-        (1040, 2),
-        (0, 3),
-        (3, 0),
-    ] {
-        let q = example::<f32>(j, k, 5);
-        let turned = Turned::new(q.view(), 2.0);
-        let view = turned.view();
-        assert_eq!((view.rows(), view.cols()), (k, j));
-        assert_ne!(view.stride() * size_of::<f32>() % 128, 0);
-        for (g, l) in (0..k).flat_map(|g| (0..j).map(move |l| (g, l))) {
-            assert_eq!(view.row(g)[l], 2.0 * q.get(l, g));
-        }
-    }
-}
-
 #[test]
 fn every_instruction_set_gives_the_same_product() {
     let (s, q_t, r) = (
@@ -100,7 +77,6 @@ fn every_instruction_set_gives_the_same_product() {
             out: out.view_mut(),
             s: s.view(),
             q_t: q_t.view(),
-            ahead: Ahead::of(s.values()),
         });
         out
     };

@@ -1,0 +1,571 @@
+//! A tile of a symmetric matrix times a few columns, from both of its sides.
+//!
+//! ```text
+//! right = T · V        T: n × j,  V: j × k,  right: n × k
+//! left  = Tᵀ · U       T: n × j,  U: n × k,  left:  j × k
+//! ```
+//!
+//! The tile comes from memory once, a square block after the other. A block is widened if it is
+//! kept in half precision, and written to the first-level cache as it is and on its side, so
+//! that both products are the same loop: a few registers of a row, times one value of V or U
+//! each, added to sums that stay in registers. Dot products of rows, which need no block on its
+//! side, reach half of the speed of that loop, and rows of a tile where it lies, 4 kB apart, drive
+//! each other out of the cache.
+//!
+//! Where a register holds a whole line of the cache, as with AVX-512, there are registers enough
+//! for products of the tile as it lies ([`super::tile_columns`], [`super::skinny`]), a panel of
+//! some rows after the other.
+
+use half::f16;
+
+use super::half::{Lanes, widen};
+use super::simd::{Arch, Job, LINE, MOST_LANES, Vector, dispatch, prefetch};
+use super::skinny::{add_transposed_product, groups, with_group};
+use super::tile_columns::{Ahead, add_padded_product, padded};
+use super::{MatMut, MatRef, Scalar};
+
+/// Bytes of a row of a block: a block and its mirror image fill the first-level cache.
+const BLOCK_BYTES: usize = 256;
+
+/// Registers of a row that share the loads of V or U.
+const REGISTERS: usize = 2;
+
+/// Rows of a block between two looks ahead.
+const LOOK: usize = 8;
+
+/// Values after each row of a block, so that rows do not all begin in the same lines of the
+/// cache.
+const GAP: usize = LINE / size_of::<f32>();
+
+/// Rows of a tile that are looked at together where it is used as it lies: with 1024 columns in
+/// `f32` they fill a quarter of a megabyte and stay in the second-level cache while they are
+/// widened and used twice.
+const PANEL: usize = 64;
+
+/// The values of a tile, row after row.
+#[derive(Debug, Clone, Copy)]
+pub enum Tile<'a, T> {
+    /// As they are.
+    Full(&'a [T]),
+    /// In half precision, relative to a scale.
+    Half(&'a [f16], T),
+}
+
+/// Room for the products of tiles with `k` columns, one tile after the other.
+#[derive(Debug)]
+pub struct TwoSided<T> {
+    k: usize,
+    right: Side<T>,
+    left: Side<T>,
+    /// A block, and the same on its side.
+    block: Aligned<T>,
+    turned: Aligned<T>,
+    /// A panel of a tile in half precision, widened.
+    panel: Vec<T>,
+}
+
+/// One of the two products.
+#[derive(Debug)]
+struct Side<T> {
+    /// V or U, with rows of zeros up to a whole block.
+    columns: Vec<T>,
+    /// The sums, and how they lie.
+    sums: Aligned<T>,
+    layout: Layout,
+    /// What they are relative to.
+    scale: T,
+}
+
+/// Values that begin with a line of the cache, so that no register is loaded from two lines.
+#[derive(Debug, Default)]
+struct Aligned<T> {
+    values: Vec<T>,
+    begin: usize,
+}
+
+impl<T: Scalar> Aligned<T> {
+    /// So many zeros instead of what there was.
+    fn zeros(&mut self, count: usize) {
+        self.values.clear();
+        self.values.resize(count + LINE / size_of::<T>(), T::ZERO);
+        // Its value need not mean anything, says its documentation.
+        let offset = self.values.as_ptr().align_offset(LINE);
+        self.begin = offset.min(LINE / size_of::<T>());
+        self.values.truncate(self.begin + count);
+    }
+
+    fn get(&self) -> &[T] {
+        &self.values[self.begin..]
+    }
+
+    fn get_mut(&mut self) -> &mut [T] {
+        &mut self.values[self.begin..]
+    }
+}
+
+/// How the sums of a side lie in memory.
+#[derive(Debug, Clone, Copy)]
+enum Layout {
+    /// For each block of [`edge`] rows, column after column.
+    Blocks,
+    /// Row after row, each of so many values.
+    Rows(usize),
+    /// Column after column, each of so many values.
+    Columns(usize),
+}
+
+/// Rows and columns of a block.
+const fn edge<T>() -> usize {
+    BLOCK_BYTES / size_of::<T>()
+}
+
+impl<T: Scalar> TwoSided<T> {
+    /// For so many columns.
+    pub fn new(k: usize) -> Self {
+        let side = || Side {
+            columns: Vec::new(),
+            sums: Aligned::default(),
+            layout: Layout::Blocks,
+            scale: T::ONE,
+        };
+        Self {
+            k,
+            right: side(),
+            left: side(),
+            block: Aligned::default(),
+            turned: Aligned::default(),
+            panel: Vec::new(),
+        }
+    }
+
+    /// Multiplies a tile of `n` × `j` values by `v`, and its mirror image by `u`, on this thread.
+    /// What follows it in memory is fetched meanwhile.
+    pub fn multiply(
+        &mut self,
+        tile: Tile<'_, T>,
+        shape: (usize, usize),
+        v: Option<MatRef<'_, T>>,
+        u: Option<MatRef<'_, T>>,
+    ) {
+        let (n, j) = shape;
+        let given = |given: Option<MatRef<'_, T>>| given.map(|m| (m.rows(), m.cols()));
+        assert!(given(v).is_none_or(|given| given == (j, self.k)));
+        assert!(given(u).is_none_or(|given| given == (n, self.k)));
+        dispatch(Multiply {
+            room: self,
+            tile,
+            shape,
+            v,
+            u,
+        });
+    }
+
+    /// Tells `f` row, column and value of all of T·V, for the last tile.
+    pub fn each_right(&self, rows: usize, f: impl FnMut(usize, usize, T)) {
+        self.right.each(rows, self.k, f);
+    }
+
+    /// The same of Tᵀ·U.
+    pub fn each_left(&self, rows: usize, f: impl FnMut(usize, usize, T)) {
+        self.left.each(rows, self.k, f);
+    }
+
+    /// Both products by blocks.
+    #[inline(always)]
+    fn by_blocks<A: Arch>(
+        &mut self,
+        tile: Tile<'_, T>,
+        shape: (usize, usize),
+        v: Option<MatRef<'_, T>>,
+        u: Option<MatRef<'_, T>>,
+    ) {
+        let room = edge::<T>() * (edge::<T>() + GAP);
+        self.block.zeros(room);
+        self.turned.zeros(room);
+        let scale = match tile {
+            Tile::Full(_) => T::ONE,
+            Tile::Half(_, scale) => scale,
+        };
+        let both = [(&mut self.right, v, shape.0), (&mut self.left, u, shape.1)];
+        for (side, given, rows) in both {
+            if let Some(given) = given {
+                side.begin_blocks(given, rows, scale);
+            }
+        }
+        let sides = (v.is_some(), u.is_some());
+        match tile {
+            Tile::Full(values) => Walk {
+                room: self,
+                values,
+                shape,
+                sides,
+            }
+            .run::<A>(),
+            Tile::Half(values, _) => Walk {
+                room: self,
+                values,
+                shape,
+                sides,
+            }
+            .run::<A>(),
+        }
+    }
+
+    /// Both products by panels of the tile as it lies.
+    fn by_panels(
+        &mut self,
+        tile: Tile<'_, T>,
+        (n, j): (usize, usize),
+        v: Option<MatRef<'_, T>>,
+        u: Option<MatRef<'_, T>>,
+    ) {
+        let v = v.map(padded);
+        if let Some(v) = &v {
+            self.right.begin(n * v.cols(), Layout::Rows(v.cols()));
+        }
+        if u.is_some() {
+            self.left.begin(self.k * j, Layout::Columns(j));
+        }
+        for top in (0..n).step_by(PANEL) {
+            let bottom = (top + PANEL).min(n);
+            let range = top * j..bottom * j;
+            let (values, ahead) = match tile {
+                Tile::Full(values) => (&values[range.clone()], Ahead::after(values, &range)),
+                Tile::Half(values, scale) => {
+                    self.panel.resize(range.len(), T::ZERO);
+                    widen(&values[range.clone()], &mut self.panel, scale);
+                    (&self.panel[..], Ahead::after(values, &range))
+                }
+            };
+            let panel = MatRef::new(bottom - top, j, values);
+            if let Some(v) = &v {
+                let sums = &mut self.right.sums.get_mut()[top * v.cols()..bottom * v.cols()];
+                let sums = MatMut::new(bottom - top, v.cols(), sums);
+                add_padded_product(sums, panel, v.view(), ahead);
+            }
+            if let Some(u) = u {
+                add_transposed_product(self.left.sums.get_mut(), panel, u.row_range(top, bottom));
+            }
+        }
+    }
+}
+
+impl<T: Scalar> Side<T> {
+    fn begin(&mut self, values: usize, layout: Layout) {
+        (self.layout, self.scale) = (layout, T::ONE);
+        self.sums.zeros(values);
+    }
+
+    /// For a product of so many rows.
+    fn begin_blocks(&mut self, given: MatRef<'_, T>, rows: usize, scale: T) {
+        let k = given.cols();
+        self.begin(rows.next_multiple_of(edge::<T>()) * k, Layout::Blocks);
+        self.scale = scale;
+        self.columns.clear();
+        (0..given.rows()).for_each(|i| self.columns.extend_from_slice(given.row(i)));
+        let whole = given.rows().next_multiple_of(edge::<T>());
+        self.columns.resize(whole * k, T::ZERO);
+    }
+
+    #[inline(always)]
+    fn each(&self, rows: usize, k: usize, mut f: impl FnMut(usize, usize, T)) {
+        let (edge, sums) = (edge::<T>(), self.sums.get());
+        for i in 0..rows {
+            let (first, step) = match self.layout {
+                Layout::Blocks => (i / edge * edge * k + i % edge, edge),
+                Layout::Rows(width) => (i * width, 1),
+                Layout::Columns(height) => (i, height),
+            };
+            for c in 0..k {
+                f(i, c, self.scale * sums[first + c * step]);
+            }
+        }
+    }
+}
+
+/// Both products, as this processor likes them.
+struct Multiply<'a, T: Scalar> {
+    room: &'a mut TwoSided<T>,
+    tile: Tile<'a, T>,
+    shape: (usize, usize),
+    v: Option<MatRef<'a, T>>,
+    u: Option<MatRef<'a, T>>,
+}
+
+impl<T: Scalar> Job for Multiply<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<A: Arch>(self) {
+        match A::REGISTER_BYTES {
+            LINE.. => self.room.by_panels(self.tile, self.shape, self.v, self.u),
+            _ => {
+                let room = self.room;
+                room.by_blocks::<A>(self.tile, self.shape, self.v, self.u);
+            }
+        }
+    }
+}
+
+/// All blocks of a tile.
+struct Walk<'a, T: Scalar, V> {
+    room: &'a mut TwoSided<T>,
+    values: &'a [V],
+    shape: (usize, usize),
+    sides: (bool, bool),
+}
+
+impl<T: Scalar, V: Lanes<T>> Walk<'_, T, V> {
+    #[inline(always)]
+    fn run<A: Arch>(self) {
+        let (n, j) = self.shape;
+        let (edge, k) = (edge::<T>(), self.room.k);
+        let room = self.room;
+        let width = REGISTERS * T::Vector::<A>::LANES;
+        let count = groups::<A>(k, REGISTERS).count();
+        let calls = (usize::from(self.sides.0) + usize::from(self.sides.1)) * count * edge / width;
+        let lines = edge * edge * size_of::<V>() / LINE;
+        let fetch = lines.div_ceil(calls.max(1));
+        for top in (0..n).step_by(edge) {
+            for left in (0..j).step_by(edge) {
+                let part = Part {
+                    values: self.values,
+                    stride: j,
+                    rows: (top, (top + edge).min(n)),
+                    columns: (left, (left + edge).min(j)),
+                };
+                // SAFETY: this is `run`, for its own `A`.
+                unsafe {
+                    part.copy::<T, A>(room.block.get_mut(), room.turned.get_mut(), self.sides)
+                };
+                // The next rows of blocks, as many lines with each block.
+                let next = (top + edge) * j + left * edge;
+                let mut ahead = self.values.as_ptr().wrapping_add(next).cast::<u8>();
+                let both = [
+                    (self.sides.0, room.turned.get(), &mut room.right, left, top),
+                    (self.sides.1, room.block.get(), &mut room.left, top, left),
+                ];
+                for (wanted, block, side, from, to) in both {
+                    if !wanted {
+                        continue;
+                    }
+                    let columns = &side.columns[from * k..(from + edge) * k];
+                    let sums = &mut side.sums.get_mut()[to * k..(to + edge) * k];
+                    for at in (0..edge).step_by(width) {
+                        for (first, last) in groups::<A>(k, REGISTERS) {
+                            with_group!(last - first, G => {
+                                // SAFETY: this is `run`, for its own `A`.
+                                unsafe {
+                                    add_block::<T, A, G>((sums, at), block, columns, first, (ahead, fetch));
+                                }
+                            });
+                            ahead = ahead.wrapping_add(fetch * LINE);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A block of a tile.
+struct Part<'a, V> {
+    values: &'a [V],
+    stride: usize,
+    rows: (usize, usize),
+    columns: (usize, usize),
+}
+
+impl<V> Part<'_, V> {
+    /// Copies it to `block`, and on its side to `turned`, as far as each is used; what is
+    /// missing at the end of the tile is zero.
+    ///
+    /// # Safety
+    /// As [`Vector`].
+    #[inline(always)]
+    unsafe fn copy<T: Scalar, A: Arch>(
+        &self,
+        block: &mut [T],
+        turned: &mut [T],
+        (turn, keep): (bool, bool),
+    ) where
+        V: Lanes<T>,
+    {
+        let (edge, lanes) = (edge::<T>(), T::Vector::<A>::LANES);
+        let stride = edge + GAP;
+        let ((top, bottom), (left, right)) = (self.rows, self.columns);
+        if bottom - top < edge || right - left < edge {
+            block.fill(T::ZERO);
+            turned.fill(T::ZERO);
+            for i in 0..bottom - top {
+                let start = (top + i) * self.stride + left;
+                for (l, v) in self.values[start..start + right - left].iter().enumerate() {
+                    block[i * stride + l] = v.widened();
+                    turned[l * stride + i] = v.widened();
+                }
+            }
+            return;
+        }
+        assert!(self.values.len() >= (bottom - 1) * self.stride + right);
+        assert!(block.len() >= edge * stride && turned.len() >= edge * stride);
+        // SAFETY: the assertions say that all places are there; the caller has the
+        // instruction set.
+        unsafe {
+            for i in (0..edge).step_by(lanes) {
+                for l in (0..edge).step_by(lanes) {
+                    let mut square = [T::Vector::<A>::splat(T::ZERO); MOST_LANES];
+                    for (r, row) in square.iter_mut().enumerate().take(lanes) {
+                        let start = (top + i + r) * self.stride + left + l;
+                        *row = V::load::<A>(self.values.get_unchecked(start..start + lanes));
+                        if keep {
+                            let place = (i + r) * stride + l;
+                            row.store(block.get_unchecked_mut(place..place + lanes));
+                        }
+                    }
+                    if turn {
+                        T::Vector::<A>::turn(&mut square);
+                        for (r, row) in square.iter().enumerate().take(lanes) {
+                            let place = (l + r) * stride + i;
+                            row.store(turned.get_unchecked_mut(place..place + lanes));
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Adds the rows of a block, times `G` columns from `first` on, to the sums from `at` on, and
+/// fetches so many lines from `ahead` on into the cache.
+///
+/// # Safety
+/// As [`Vector`].
+#[inline(always)]
+unsafe fn add_block<T: Scalar, A: Arch, const G: usize>(
+    (sums, at): (&mut [T], usize),
+    block: &[T],
+    columns: &[T],
+    first: usize,
+    (ahead, lines): (*const u8, usize),
+) {
+    let (edge, lanes) = (edge::<T>(), T::Vector::<A>::LANES);
+    let k = columns.len() / edge;
+    assert!(first + G <= k && at + REGISTERS * lanes <= edge);
+    assert!(sums.len() == edge * k && block.len() >= edge * (edge + GAP));
+    let at_once = (lines * LOOK).div_ceil(edge);
+    let mut ahead = ahead;
+    // SAFETY: the assertions say that all places are there; the caller has the instruction
+    // set.
+    unsafe {
+        // From zero for each block, so that fewer values are added one after the other.
+        let mut acc = [[T::Vector::<A>::splat(T::ZERO); REGISTERS]; G];
+        for start in (0..edge).step_by(LOOK) {
+            for _ in 0..at_once {
+                prefetch(ahead);
+                ahead = ahead.wrapping_add(LINE);
+            }
+            for i in start..start + LOOK {
+                let row = block.get_unchecked(i * (edge + GAP) + at..);
+                let mut now = [T::Vector::<A>::splat(T::ZERO); REGISTERS];
+                for (v, now) in now.iter_mut().enumerate() {
+                    *now = T::Vector::<A>::load(row.get_unchecked(v * lanes..));
+                }
+                let columns = columns.get_unchecked(i * k + first..);
+                for (g, acc) in acc.iter_mut().enumerate() {
+                    let value = T::Vector::<A>::splat(*columns.get_unchecked(g));
+                    for (acc, now) in acc.iter_mut().zip(now) {
+                        *acc = acc.add_product(now, value);
+                    }
+                }
+            }
+        }
+        let one = T::Vector::<A>::splat(T::ONE);
+        for (g, acc) in acc.iter().enumerate() {
+            for (v, acc) in acc.iter().enumerate() {
+                let place = (first + g) * edge + at + v * lanes;
+                let sums = sums.get_unchecked_mut(place..place + lanes);
+                T::Vector::<A>::load(sums)
+                    .add_product(*acc, one)
+                    .store(sums);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::linalg::Matrix;
+    use crate::linalg::half::narrow;
+    use crate::linalg::simd::Portable;
+
+    fn wave<T: Scalar>(rows: usize, cols: usize, seed: usize) -> Matrix<T> {
+        Matrix::from_fn(rows, cols, |i, j| {
+            T::from_f64(((i * 7919 + j * 104_729 + seed * 31) % 1009) as f64 / 504.5 - 1.0)
+        })
+    }
+
+    /// Products of a tile are the plain sums: by the registers of this processor, by portable
+    /// ones, and by panels.
+    fn check<T: Scalar>((n, j): (usize, usize), k: usize, half: bool) {
+        let t = wave::<T>(n, j, 1);
+        let (v, u) = (wave::<T>(j, k, 2), wave::<T>(n, k, 3));
+        let mut narrowed = vec![f16::ZERO; n * j];
+        narrow(t.values(), &mut narrowed, 4.0);
+        let tile = match half {
+            true => Tile::Half(&narrowed, T::from_f64(4.0)),
+            false => Tile::Full(t.values()),
+        };
+        let value = |i: usize, l: usize| match half {
+            true => 4.0 * narrowed[i * j + l].to_f64(),
+            false => t.get(i, l).to_f64(),
+        };
+        let tolerance = 16.0 * T::EPSILON * (n + j) as f64;
+        let mut room = TwoSided::<T>::new(k);
+        for (right, left) in [(true, true), (true, false), (false, true)] {
+            let (v, u) = (right.then_some(v.view()), left.then_some(u.view()));
+            for way in 0..3 {
+                match way {
+                    0 => room.multiply(tile, (n, j), v, u),
+                    1 => room.by_blocks::<Portable>(tile, (n, j), v, u),
+                    _ => room.by_panels(tile, (n, j), v, u),
+                }
+                let mut seen = 0;
+                if let Some(v) = v {
+                    room.each_right(n, |i, c, found| {
+                        let plain: f64 = (0..j).map(|l| value(i, l) * v.row(l)[c].to_f64()).sum();
+                        assert!((found.to_f64() - plain).abs() <= tolerance, "({i}, {c})");
+                        seen += 1;
+                    });
+                }
+                if let Some(u) = u {
+                    room.each_left(j, |l, c, found| {
+                        let plain: f64 = (0..n).map(|i| value(i, l) * u.row(i)[c].to_f64()).sum();
+                        assert!((found.to_f64() - plain).abs() <= tolerance, "({l}, {c})");
+                        seen += 1;
+                    });
+                }
+                assert_eq!(seen, usize::from(right) * n * k + usize::from(left) * j * k);
+            }
+        }
+    }
+
+    #[test]
+    fn both_products_are_the_plain_sums() {
+        let shapes = [
+            (1, 1),
+            (64, 64),
+            (65, 130),
+            (128, 64),
+            (3, 200),
+            (0, 5),
+            (5, 0),
+        ];
+        for (shape, k) in shapes.into_iter().zip([1, 11, 2, 13, 27, 3, 3]) {
+            for half in [false, true] {
+                check::<f32>(shape, k, half);
+                check::<f64>(shape, k, half);
+            }
+        }
+    }
+}
