@@ -135,9 +135,7 @@ impl<T: Scalar> GaussSeidel<T> {
             |system: &System<T>, _: &mut dyn FnMut(f64) -> bool| Ok(system.block_tiles(tiles));
         factor_tiles(work, rows, flops, &block)
     }
-}
 
-impl<T: Scalar> GaussSeidel<T> {
     /// The factor of a block in the middle of a pass, of which this share is done.
     fn factor_again(
         &self,

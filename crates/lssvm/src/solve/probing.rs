@@ -62,8 +62,9 @@ const STEP: usize = 32;
 /// deviation from one choice of rows to another.
 const DOUBTFUL_SHARE: f64 = 0.05;
 
-/// All right-hand sides.
+/// All right-hand sides, and the batches that they come in.
 pub(crate) const COLUMNS: usize = PROBES + SOLVED;
+pub(crate) const BATCHES: usize = PROBES.div_ceil(BATCH) + SOLVED.div_ceil(BATCH);
 
 /// The relative residual of each column. With 0.01 errors are the same to 0.02 %, with a third
 /// more iterations; with 0.05 two rows more of satimage are wrong, which their small noise
@@ -334,6 +335,34 @@ impl Estimates {
         left.bordered(row, self.diagonal[row]).max(least)
     }
 
+    /// The rows whose deviations matter most, at most so many.
+    fn most_urgent<T: Scalar>(&self, left: &Left<'_, T>, most: usize) -> Vec<usize> {
+        let classes = are_classes(left.targets());
+        let mut wrong = 0;
+        let mut urgency = |row: usize| {
+            let bordered = self.bordered(left, row);
+            let deviation = self.deviations[row] / bordered;
+            if !classes {
+                return deviation * left.misfits(row, bordered).map(|v| v * v).sum::<f64>();
+            }
+            let margin = margin(left, row, bordered);
+            wrong += usize::from(margin < 0.0);
+            deviation / margin.abs().max(f64::MIN_POSITIVE)
+        };
+        let rows = 0..self.diagonal.len();
+        let mut rows: Vec<(f64, usize)> = rows.map(|row| (urgency(row), row)).collect();
+        rows.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        let needed = match classes {
+            true => {
+                let chances = rows.iter().map(|(urgency, _)| normal_tail(1.0 / urgency));
+                until_few_are_in_doubt(&chances.collect::<Vec<_>>(), wrong).max(STEP)
+            }
+            false => STEP,
+        };
+        let rows = rows.into_iter().map(|(_, row)| row);
+        rows.take(needed.min(most)).collect()
+    }
+
     /// Solves for those rows whose deviations matter most, at most so many, and corrects the
     /// others' by how far off these were.
     fn solve_most_urgent<T: Scalar>(
@@ -342,37 +371,17 @@ impl Estimates {
         left: &Left<'_, T>,
         most: usize,
     ) -> Result<()> {
-        let classes = are_classes(left.targets());
-        let urgency = |row: usize| {
-            let bordered = self.bordered(left, row);
-            let deviation = self.deviations[row] / bordered;
-            match classes {
-                true => deviation / margin(left, row, bordered).abs().max(f64::MIN_POSITIVE),
-                false => deviation * left.misfits(row, bordered).map(|v| v * v).sum::<f64>(),
-            }
-        };
         let n = self.diagonal.len();
-        let mut rows: Vec<(f64, usize)> = (0..n).map(|row| (urgency(row), row)).collect();
-        rows.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-        rows.truncate(match classes {
-            true => {
-                let wrong = |row: &usize| margin(left, *row, self.bordered(left, *row)) < 0.0;
-                let wrong = (0..n).filter(wrong).count();
-                let chances = rows.iter().map(|(urgency, _)| normal_tail(1.0 / urgency));
-                let needed = until_few_are_in_doubt(&chances.collect::<Vec<_>>(), wrong);
-                needed.max(STEP).min(most)
-            }
-            false => STEP.min(most),
-        });
+        let rows = self.most_urgent(left, most);
         solver.batches = solver.done + rows.len().div_ceil(BATCH);
         let (mut off, mut counted) = (0.0, 0.0);
         for batch in rows.chunks(BATCH) {
-            let units = Matrix::from_fn(n, batch.len(), |i, c| match i == batch[c].1 {
+            let units = Matrix::from_fn(n, batch.len(), |i, c| match i == batch[c] {
                 true => T::ONE,
                 false => T::ZERO,
             });
             let x = solver.solve(&units)?;
-            for (c, &(_, row)) in batch.iter().enumerate() {
+            for (c, &row) in batch.iter().enumerate() {
                 let (true_value, deviation) = (x.get(row, c).to_f64(), self.deviations[row]);
                 if deviation > 0.0 {
                     off += ((self.diagonal[row] - true_value) / deviation).powi(2);

@@ -16,7 +16,7 @@ use crate::error::Bytes;
 use crate::kernel::{FillBlock, Kernel, Samples};
 use crate::linalg::{Matrix, Output, Parallel, Scalar, skinny};
 use crate::ranks::Ranks;
-use crate::solve::{LEFT_OUT_COLUMNS, LONG_LOOK, Method, rank_for};
+use crate::solve::{LEFT_OUT_BATCHES, LEFT_OUT_COLUMNS, LONG_LOOK, Method, rank_for};
 use crate::system::{Format, TILE};
 
 /// Iterations after which `pcg` is expected to have met a tolerance: 15 for 10⁻² and
@@ -26,9 +26,8 @@ fn expected_iterations(tolerance: f64) -> f64 {
     15.0 * (orders - 1.0).max(0.3).powf(1.6)
 }
 
-/// Iterations that leave-one-out estimates are expected to take, and how often.
+/// Iterations that each batch of leave-one-out estimates is expected to take.
 const LEFT_OUT_ITERATIONS: f64 = 20.0;
-const LEFT_OUT_BATCHES: f64 = 3.0;
 
 /// Iterations after which `centers` is expected to have met its tolerance.
 const CENTERS_ITERATIONS: f64 = 20.0;
@@ -167,7 +166,7 @@ fn seconds(config: &Effective, [n, m, k]: [usize; 3], kept: Option<Format>, rate
             let left_out = match config.loo {
                 true => {
                     let columns = LEFT_OUT_COLUMNS as f64 / (k + 1) as f64;
-                    let kernel = LEFT_OUT_BATCHES * (pass - all_product);
+                    let kernel = LEFT_OUT_BATCHES as f64 * (pass - all_product);
                     LEFT_OUT_ITERATIONS * (columns * all_product + kernel)
                 }
                 false => 0.0,
