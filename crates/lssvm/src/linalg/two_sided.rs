@@ -13,7 +13,7 @@
 //! each other out of the cache.
 //!
 //! Where a register holds a whole line of the cache, as with AVX-512, there are registers enough
-//! for products of the tile as it lies ([`super::tile_columns`], [`super::skinny`]), a panel of
+//! for products of the tile as it lies (`tile_columns`, [`super::skinny`]), a panel of
 //! some rows after the other.
 
 use half::f16;

@@ -14,7 +14,8 @@ use super::Effective;
 use super::memory_plan::MemoryPlan;
 use crate::error::Bytes;
 use crate::kernel::{FillBlock, Kernel, Samples};
-use crate::linalg::{Matrix, Output, Parallel, Scalar, skinny};
+use crate::linalg::two_sided::{Tile, TwoSided};
+use crate::linalg::{Matrix, Output, Parallel, Scalar};
 use crate::ranks::Ranks;
 use crate::solve::{LEFT_OUT_BATCHES, LEFT_OUT_COLUMNS, LONG_LOOK, Method, rank_for};
 use crate::system::{Format, TILE};
@@ -55,7 +56,7 @@ pub struct Forecast {
 pub(super) struct Rates {
     /// Computing it.
     kernel: f64,
-    /// A product of it with a few columns.
+    /// A product of it with a few columns, one of the two that are made at once.
     product: f64,
     /// A product of it with another tile.
     square: f64,
@@ -77,11 +78,12 @@ impl Rates {
             let start = Instant::now();
             kernel.fill(tile.view_mut(), part, part);
             let filled = start.elapsed().as_secs_f64();
-            let v = Matrix::from_fn(outputs + 1, rows, |_, _| T::ONE);
-            let mut out = Matrix::zeros(rows, outputs + 1);
+            let v = Matrix::from_fn(rows, outputs + 1, |_, _| T::ONE);
+            let mut products = TwoSided::new(outputs + 1);
+            let (values, both) = (Tile::Full(tile.values()), Some(v.view()));
             let start = Instant::now();
-            skinny::add_product_of_transposed(out.view_mut(), tile.view(), v.view());
-            let multiplied = start.elapsed().as_secs_f64();
+            products.multiply(values, (rows, rows), both, both);
+            let multiplied = start.elapsed().as_secs_f64() / 2.0;
             let mut square = Matrix::zeros(rows, rows);
             let (a, out) = (tile.view(), square.view_mut());
             let start = Instant::now();
