@@ -404,4 +404,4 @@ unsafe fn sweep<T: Scalar, A: Arch, const G: usize>(
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -27,17 +27,12 @@ impl Ahead {
         bytes: 0,
     };
 
-    /// As many values as in this range, after it.
+    /// As many values as in this range, after it: at the end of a tile those of the next, which
+    /// lies behind it where tiles are kept.
     pub fn after<T>(values: &[T], range: &Range<usize>) -> Self {
-        let end = (range.end + range.len()).min(values.len());
-        Self::of(&values[range.end..end])
-    }
-
-    /// These values.
-    pub fn of<T>(values: &[T]) -> Self {
         Self {
-            start: values.as_ptr().cast(),
-            bytes: size_of_val(values),
+            start: values.as_ptr().wrapping_add(range.end).cast(),
+            bytes: range.len() * size_of::<T>(),
         }
     }
 
@@ -176,12 +171,7 @@ impl<T: Scalar> Padded<'_, T> {
 mod tests {
     use super::*;
     use crate::linalg::simd::Portable;
-
-    fn example<T: Scalar>(rows: usize, cols: usize, seed: usize) -> Matrix<T> {
-        Matrix::from_fn(rows, cols, |i, j| {
-            T::from_f64(((i * 7919 + j * 104_729 + seed * 31) % 1009) as f64 / 504.5 - 1.0)
-        })
-    }
+    use crate::linalg::skinny::tests::example;
 
     #[test]
     fn products_are_the_plain_sums() {
@@ -198,7 +188,7 @@ mod tests {
                     out: out.view_mut(),
                     s: s.view(),
                     q: q_padded.view(),
-                    ahead: Ahead::of(s.values()),
+                    ahead: Ahead::after(s.values(), &(0..n * j)),
                 });
                 Matrix::from_fn(n, k, |i, c| out.get(i, c))
             };

@@ -495,21 +495,15 @@ unsafe fn add_block<T: Scalar, A: Arch, const G: usize>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::linalg::Matrix;
     use crate::linalg::half::narrow;
     use crate::linalg::simd::Portable;
-
-    fn wave<T: Scalar>(rows: usize, cols: usize, seed: usize) -> Matrix<T> {
-        Matrix::from_fn(rows, cols, |i, j| {
-            T::from_f64(((i * 7919 + j * 104_729 + seed * 31) % 1009) as f64 / 504.5 - 1.0)
-        })
-    }
+    use crate::linalg::skinny::tests::example;
 
     /// Products of a tile are the plain sums: by the registers of this processor, by portable
     /// ones, and by panels.
     fn check<T: Scalar>((n, j): (usize, usize), k: usize, half: bool) {
-        let t = wave::<T>(n, j, 1);
-        let (v, u) = (wave::<T>(j, k, 2), wave::<T>(n, k, 3));
+        let t = example::<T>(n, j, 1);
+        let (v, u) = (example::<T>(j, k, 2), example::<T>(n, k, 3));
         let mut narrowed = vec![f16::ZERO; n * j];
         narrow(t.values(), &mut narrowed, 4.0);
         let tile = match half {

@@ -3,7 +3,8 @@
 use super::*;
 use crate::linalg::simd::{Avx2, Portable};
 
-fn example<T: Scalar>(rows: usize, cols: usize, seed: usize) -> Matrix<T> {
+/// Values between −1 and 1 without a pattern, also for the tests of tiles.
+pub(in crate::linalg) fn example<T: Scalar>(rows: usize, cols: usize, seed: usize) -> Matrix<T> {
     Matrix::from_fn(rows, cols, |i, j| {
         T::from_f64(((i * 7919 + j * 104_729 + seed * 31) % 1009) as f64 / 504.5 - 1.0)
     })
