@@ -22,7 +22,6 @@ mod points;
 mod scalar;
 pub mod simd;
 pub mod skinny;
-mod tile_columns;
 pub mod tiled;
 pub mod two_sided;
 

@@ -367,6 +367,72 @@ mod x86 {
         }
     }
 
+    #[inline(always)]
+    unsafe fn turn_f32x16(r: [__m512; 16]) -> [__m512; 16] {
+        // SAFETY: the caller has the instruction set.
+        unsafe {
+            let mut four = r;
+            // Squares of four within each quarter of the registers.
+            for i in (0..16).step_by(4) {
+                let pairs = [
+                    _mm512_unpacklo_ps(r[i], r[i + 1]),
+                    _mm512_unpackhi_ps(r[i], r[i + 1]),
+                    _mm512_unpacklo_ps(r[i + 2], r[i + 3]),
+                    _mm512_unpackhi_ps(r[i + 2], r[i + 3]),
+                ];
+                four[i] = _mm512_shuffle_ps::<0x44>(pairs[0], pairs[2]);
+                four[i + 1] = _mm512_shuffle_ps::<0xEE>(pairs[0], pairs[2]);
+                four[i + 2] = _mm512_shuffle_ps::<0x44>(pairs[1], pairs[3]);
+                four[i + 3] = _mm512_shuffle_ps::<0xEE>(pairs[1], pairs[3]);
+            }
+            // The quarters themselves.
+            let mut out = r;
+            for i in 0..4 {
+                let low = [
+                    _mm512_shuffle_f32x4::<0x88>(four[i], four[i + 4]),
+                    _mm512_shuffle_f32x4::<0xDD>(four[i], four[i + 4]),
+                ];
+                let high = [
+                    _mm512_shuffle_f32x4::<0x88>(four[i + 8], four[i + 12]),
+                    _mm512_shuffle_f32x4::<0xDD>(four[i + 8], four[i + 12]),
+                ];
+                out[i] = _mm512_shuffle_f32x4::<0x88>(low[0], high[0]);
+                out[i + 4] = _mm512_shuffle_f32x4::<0x88>(low[1], high[1]);
+                out[i + 8] = _mm512_shuffle_f32x4::<0xDD>(low[0], high[0]);
+                out[i + 12] = _mm512_shuffle_f32x4::<0xDD>(low[1], high[1]);
+            }
+            out
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn turn_f64x8(r: [__m512d; 8]) -> [__m512d; 8] {
+        // SAFETY: the caller has the instruction set.
+        unsafe {
+            let mut two = r;
+            for i in (0..8).step_by(2) {
+                two[i] = _mm512_unpacklo_pd(r[i], r[i + 1]);
+                two[i + 1] = _mm512_unpackhi_pd(r[i], r[i + 1]);
+            }
+            let mut out = r;
+            for i in 0..2 {
+                let low = [
+                    _mm512_shuffle_f64x2::<0x88>(two[i], two[i + 2]),
+                    _mm512_shuffle_f64x2::<0xDD>(two[i], two[i + 2]),
+                ];
+                let high = [
+                    _mm512_shuffle_f64x2::<0x88>(two[i + 4], two[i + 6]),
+                    _mm512_shuffle_f64x2::<0xDD>(two[i + 4], two[i + 6]),
+                ];
+                out[i] = _mm512_shuffle_f64x2::<0x88>(low[0], high[0]);
+                out[i + 2] = _mm512_shuffle_f64x2::<0x88>(low[1], high[1]);
+                out[i + 4] = _mm512_shuffle_f64x2::<0xDD>(low[0], high[0]);
+                out[i + 6] = _mm512_shuffle_f64x2::<0xDD>(low[1], high[1]);
+            }
+            out
+        }
+    }
+
     macro_rules! vector {
         ($name:ident, $t:ident, $register:ident, $lanes:literal,
          $splat:ident, $load:ident, $store:ident, $fma:ident, $sub:ident, $add:ident, $abs:expr,
@@ -453,7 +519,8 @@ mod x86 {
         |v| _mm512_abs_ps(v),
         half_to_f32x16,
         f32x16_to_half,
-        _mm512_reduce_add_ps
+        _mm512_reduce_add_ps,
+        turn_f32x16
     );
     vector!(
         F64x8,
@@ -469,7 +536,8 @@ mod x86 {
         |v| _mm512_abs_pd(v),
         half_to_f64x8,
         f64x8_to_half,
-        _mm512_reduce_add_pd
+        _mm512_reduce_add_pd,
+        turn_f64x8
     );
     vector!(
         F32x8,

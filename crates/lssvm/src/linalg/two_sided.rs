@@ -12,17 +12,17 @@
 //! side, reach half of the speed of that loop, and rows of a tile where it lies, 4 kB apart, drive
 //! each other out of the cache.
 //!
-//! Where a register holds a whole line of the cache, as with AVX-512, there are registers enough
-//! for products of the tile as it lies (`tile_columns`, [`super::skinny`]), a panel of
-//! some rows after the other.
+//! With AVX-512 there are registers enough for products of the tile as it lies, panel after panel
+//! of some rows. That took 1.15 times as long in `f32` and 1.3 times in half precision (Zen 5, 11
+//! columns, `lssvm bench --full --rows 30000`), with a row of V padded to a register; with dot
+//! products of two rows and a panel read twice it took 1.0 to 1.4 and 1.4 to 1.5 times as long.
 
 use half::f16;
 
-use super::half::{Lanes, widen};
+use super::half::Lanes;
 use super::simd::{Arch, Job, LINE, MOST_LANES, Vector, dispatch, prefetch};
-use super::skinny::{add_transposed_product, groups, with_group};
-use super::tile_columns::{Ahead, add_padded_product, padded};
-use super::{MatMut, MatRef, Scalar};
+use super::skinny::{groups, with_group};
+use super::{MatRef, Scalar};
 
 /// Bytes of a row of a block: a block and its mirror image fill the first-level cache.
 const BLOCK_BYTES: usize = 256;
@@ -36,11 +36,6 @@ const LOOK: usize = 8;
 /// Values after each row of a block, so that rows do not all begin in the same lines of the
 /// cache.
 const GAP: usize = LINE / size_of::<f32>();
-
-/// Rows of a tile that are looked at together where it is used as it lies: with 1024 columns in
-/// `f32` they fill a quarter of a megabyte and stay in the second-level cache while they are
-/// widened and used twice.
-const PANEL: usize = 64;
 
 /// The values of a tile, row after row.
 #[derive(Debug, Clone, Copy)]
@@ -60,8 +55,6 @@ pub struct TwoSided<T> {
     /// A block, and the same on its side.
     block: Aligned<T>,
     turned: Aligned<T>,
-    /// A panel of a tile in half precision, widened.
-    panel: Vec<T>,
 }
 
 /// One of the two products.
@@ -69,9 +62,8 @@ pub struct TwoSided<T> {
 struct Side<T> {
     /// V or U, with rows of zeros up to a whole block.
     columns: Vec<T>,
-    /// The sums, and how they lie.
+    /// The sums: for each block of [`edge`] rows, column after column.
     sums: Aligned<T>,
-    layout: Layout,
     /// What they are relative to.
     scale: T,
 }
@@ -103,17 +95,6 @@ impl<T: Scalar> Aligned<T> {
     }
 }
 
-/// How the sums of a side lie in memory.
-#[derive(Debug, Clone, Copy)]
-enum Layout {
-    /// For each block of [`edge`] rows, column after column.
-    Blocks,
-    /// Row after row, each of so many values.
-    Rows(usize),
-    /// Column after column, each of so many values.
-    Columns(usize),
-}
-
 /// Rows and columns of a block.
 const fn edge<T>() -> usize {
     BLOCK_BYTES / size_of::<T>()
@@ -125,7 +106,6 @@ impl<T: Scalar> TwoSided<T> {
         let side = || Side {
             columns: Vec::new(),
             sums: Aligned::default(),
-            layout: Layout::Blocks,
             scale: T::ONE,
         };
         Self {
@@ -134,7 +114,6 @@ impl<T: Scalar> TwoSided<T> {
             left: side(),
             block: Aligned::default(),
             turned: Aligned::default(),
-            panel: Vec::new(),
         }
     }
 
@@ -189,7 +168,7 @@ impl<T: Scalar> TwoSided<T> {
         let both = [(&mut self.right, v, shape.0), (&mut self.left, u, shape.1)];
         for (side, given, rows) in both {
             if let Some(given) = given {
-                side.begin_blocks(given, rows, scale);
+                side.begin(given, rows, scale);
             }
         }
         let sides = (v.is_some(), u.is_some());
@@ -210,56 +189,13 @@ impl<T: Scalar> TwoSided<T> {
             .run::<A>(),
         }
     }
-
-    /// Both products by panels of the tile as it lies.
-    fn by_panels(
-        &mut self,
-        tile: Tile<'_, T>,
-        (n, j): (usize, usize),
-        v: Option<MatRef<'_, T>>,
-        u: Option<MatRef<'_, T>>,
-    ) {
-        let v = v.map(padded);
-        if let Some(v) = &v {
-            self.right.begin(n * v.cols(), Layout::Rows(v.cols()));
-        }
-        if u.is_some() {
-            self.left.begin(self.k * j, Layout::Columns(j));
-        }
-        for top in (0..n).step_by(PANEL) {
-            let bottom = (top + PANEL).min(n);
-            let range = top * j..bottom * j;
-            let (values, ahead) = match tile {
-                Tile::Full(values) => (&values[range.clone()], Ahead::after(values, &range)),
-                Tile::Half(values, scale) => {
-                    self.panel.resize(range.len(), T::ZERO);
-                    widen(&values[range.clone()], &mut self.panel, scale);
-                    (&self.panel[..], Ahead::after(values, &range))
-                }
-            };
-            let panel = MatRef::new(bottom - top, j, values);
-            if let Some(v) = &v {
-                let sums = &mut self.right.sums.get_mut()[top * v.cols()..bottom * v.cols()];
-                let sums = MatMut::new(bottom - top, v.cols(), sums);
-                add_padded_product(sums, panel, v.view(), ahead);
-            }
-            if let Some(u) = u {
-                add_transposed_product(self.left.sums.get_mut(), panel, u.row_range(top, bottom));
-            }
-        }
-    }
 }
 
 impl<T: Scalar> Side<T> {
-    fn begin(&mut self, values: usize, layout: Layout) {
-        (self.layout, self.scale) = (layout, T::ONE);
-        self.sums.zeros(values);
-    }
-
     /// For a product of so many rows.
-    fn begin_blocks(&mut self, given: MatRef<'_, T>, rows: usize, scale: T) {
+    fn begin(&mut self, given: MatRef<'_, T>, rows: usize, scale: T) {
         let k = given.cols();
-        self.begin(rows.next_multiple_of(edge::<T>()) * k, Layout::Blocks);
+        self.sums.zeros(rows.next_multiple_of(edge::<T>()) * k);
         self.scale = scale;
         self.columns.clear();
         (0..given.rows()).for_each(|i| self.columns.extend_from_slice(given.row(i)));
@@ -271,13 +207,9 @@ impl<T: Scalar> Side<T> {
     fn each(&self, rows: usize, k: usize, mut f: impl FnMut(usize, usize, T)) {
         let (edge, sums) = (edge::<T>(), self.sums.get());
         for i in 0..rows {
-            let (first, step) = match self.layout {
-                Layout::Blocks => (i / edge * edge * k + i % edge, edge),
-                Layout::Rows(width) => (i * width, 1),
-                Layout::Columns(height) => (i, height),
-            };
+            let first = i / edge * edge * k + i % edge;
             for c in 0..k {
-                f(i, c, self.scale * sums[first + c * step]);
+                f(i, c, self.scale * sums[first + c * edge]);
             }
         }
     }
@@ -297,13 +229,8 @@ impl<T: Scalar> Job for Multiply<'_, T> {
 
     #[inline(always)]
     fn run<A: Arch>(self) {
-        match A::REGISTER_BYTES {
-            LINE.. => self.room.by_panels(self.tile, self.shape, self.v, self.u),
-            _ => {
-                let room = self.room;
-                room.by_blocks::<A>(self.tile, self.shape, self.v, self.u);
-            }
-        }
+        let room = self.room;
+        room.by_blocks::<A>(self.tile, self.shape, self.v, self.u);
     }
 }
 
@@ -499,8 +426,8 @@ mod tests {
     use crate::linalg::simd::Portable;
     use crate::linalg::skinny::tests::example;
 
-    /// Products of a tile are the plain sums: by the registers of this processor, by portable
-    /// ones, and by panels.
+    /// Products of a tile are the plain sums: by the registers of this processor, and by portable
+    /// ones.
     fn check<T: Scalar>((n, j): (usize, usize), k: usize, half: bool) {
         let t = example::<T>(n, j, 1);
         let (v, u) = (example::<T>(j, k, 2), example::<T>(n, k, 3));
@@ -518,11 +445,10 @@ mod tests {
         let mut room = TwoSided::<T>::new(k);
         for (right, left) in [(true, true), (true, false), (false, true)] {
             let (v, u) = (right.then_some(v.view()), left.then_some(u.view()));
-            for way in 0..3 {
-                match way {
-                    0 => room.multiply(tile, (n, j), v, u),
-                    1 => room.by_blocks::<Portable>(tile, (n, j), v, u),
-                    _ => room.by_panels(tile, (n, j), v, u),
+            for portable in [false, true] {
+                match portable {
+                    false => room.multiply(tile, (n, j), v, u),
+                    true => room.by_blocks::<Portable>(tile, (n, j), v, u),
                 }
                 let mut seen = 0;
                 if let Some(v) = v {
