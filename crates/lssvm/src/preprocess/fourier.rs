@@ -29,6 +29,9 @@ use super::{check_image, need_image, rows};
 use crate::linalg::{Matrix, Scalar};
 use crate::{Error, Result};
 
+/// Rows that are copied before they grow over each other, enough for all threads.
+const ROWS_THAT_MOVE: usize = 64 * rows::ROWS_PER_TASK;
+
 /// Which transform `fourier` takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Transform {
@@ -138,24 +141,35 @@ impl Fourier {
             .ok_or_else(|| Error::Data(format!("{n_features} features are too many for fourier")))
     }
 
-    pub(super) fn apply<T: Scalar>(&self, x: &Matrix<T>) -> Result<Matrix<T>> {
-        let (n_in, n_out) = (x.cols(), self.check(x.cols())?);
-        let mut out = Matrix::zeros(x.rows(), n_out);
+    /// Rows grow in the memory they have, from the last to the first: a second matrix beside
+    /// them would be the most that a run ever needs.
+    pub(super) fn apply<T: Scalar>(&self, x: Matrix<T>) -> Result<Matrix<T>> {
+        let (n, n_in) = (x.rows(), x.cols());
+        let n_out = self.check(n_in)?;
         if n_out == 0 {
-            return Ok(out);
+            return Ok(x);
         }
         let spectrum = Spectrum::new(self, n_in);
-        out.values_mut()
-            .par_chunks_mut(rows::ROWS_PER_TASK * n_out)
-            .zip(x.values().par_chunks(rows::ROWS_PER_TASK * n_in))
-            .for_each_init(
-                || spectrum.workspace(),
-                |work, (out, x)| {
-                    let pairs = out.chunks_exact_mut(n_out).zip(x.chunks_exact(n_in));
-                    pairs.for_each(|(out, x)| spectrum.apply_row(x, out, work));
-                },
-            );
-        Ok(out)
+        let mut values = x.into_values();
+        values.reserve_exact(n * n_out - values.len());
+        values.resize(n * n_out, T::ZERO);
+        let mut from = Vec::new();
+        for top in (0..n).step_by(ROWS_THAT_MOVE).rev() {
+            let bottom = (top + ROWS_THAT_MOVE).min(n);
+            from.clear();
+            from.extend_from_slice(&values[top * n_in..bottom * n_in]);
+            values[top * n_out..bottom * n_out]
+                .par_chunks_mut(rows::ROWS_PER_TASK * n_out)
+                .zip(from.par_chunks(rows::ROWS_PER_TASK * n_in))
+                .for_each_init(
+                    || spectrum.workspace(),
+                    |work, (out, x)| {
+                        let pairs = out.chunks_exact_mut(n_out).zip(x.chunks_exact(n_in));
+                        pairs.for_each(|(out, x)| spectrum.apply_row(x, out, work));
+                    },
+                );
+        }
+        Ok(Matrix::from_vec(n, n_out, values))
     }
 }
 

@@ -102,6 +102,24 @@ impl PipelineSpec {
         Ok((pipeline, x))
     }
 
+    /// Number of features that the steps make of rows of so many.
+    ///
+    /// # Errors
+    /// As [`PipelineSpec::fit`].
+    pub fn features_out(
+        &self,
+        mut n_features: usize,
+        mut image: Option<[usize; 3]>,
+    ) -> Result<usize> {
+        for spec in &self.0 {
+            if let StepSpec::Fourier(spec) = *spec {
+                n_features = Fourier::fit(spec, image)?.check(n_features)?;
+                image = None;
+            }
+        }
+        Ok(n_features)
+    }
+
     /// As [`PipelineSpec::fit`], for rows that may be sparse, and stay so if every step
     /// leaves zeros as they are.
     ///
@@ -344,7 +362,7 @@ impl Step {
             Step::Center => center::apply(&mut x),
             Step::UnitNorm => unit_norm::apply(&mut x),
             Step::Window(step) => step.apply(&mut x),
-            Step::Fourier(step) => return step.apply(&x),
+            Step::Fourier(step) => return step.apply(x),
             Step::Standardize(step) => step.apply(&mut x),
             Step::MaxAbs(step) => step.apply(&mut x),
             Step::MinMax(step) => step.apply(&mut x),

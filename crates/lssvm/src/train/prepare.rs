@@ -253,7 +253,7 @@ impl<T: Scalar> Prepared<T> {
 
     /// Fits preprocessing and transforms training and validation rows, and no more.
     pub(super) fn transformed(self) -> Result<Transformed<T>> {
-        let (train, [validation, _]) = loaded(self.data, &self.config)?;
+        let (train, [validation, _]) = loaded(self.data, &self.config, self.input.image)?;
         let steps = &self.config.preprocess;
         let dense = |part: Points<T>| {
             check_dense(&part, &self.config)?;
@@ -303,7 +303,7 @@ impl<T: Scalar> Prepared<T> {
         }
         let spread = (!ranks.is_alone()).then(|| Arc::clone(&all));
         drop(all);
-        let (train, [validation, test]) = ranks.agree(loaded(data, &config))?;
+        let (train, [validation, test]) = ranks.agree(loaded(data, &config, self.input.image))?;
         let (pipeline, kernel, x) = match self.fixed {
             Some(Fixed { pipeline, kernel }) => {
                 let x = ranks.agree(transform(&pipeline, train, &config))?;
@@ -421,19 +421,27 @@ type Others<T> = [Option<Points<T>>; 2];
 
 /// The features of the training, validation and test rows in memory, if there is room for
 /// them.
-fn loaded<T: Scalar>(data: StreamData<T>, config: &Effective) -> Result<(Points<T>, Others<T>)> {
+fn loaded<T: Scalar>(
+    data: StreamData<T>,
+    config: &Effective,
+    image: Option<[usize; 3]>,
+) -> Result<(Points<T>, Others<T>)> {
+    // As they will be after preprocessing, which may make rows longer.
+    let width = config
+        .preprocess
+        .features_out(data.train.n_features(), image)?;
     let bytes = |part: &Stream<T>| match part.features.kept_values() {
         Some(kept) => {
             let values = Csr::<T>::bytes(part.n_samples(), kept);
             values + bytes_of_columns(part.n_features())
         }
-        None => (part.n_samples() * part.n_features() * size_of::<T>()) as u64,
+        None => (part.n_samples() * width * size_of::<T>()) as u64,
     };
     let others = [data.validation.as_ref(), data.test.as_ref()];
     let parts = || others.into_iter().flatten().chain([&data.train]);
     let needed = parts().map(bytes).sum();
     let rows = parts().map(Stream::n_samples).sum();
-    need_memory([rows, data.train.n_features()], needed, config)?;
+    need_memory([rows, width], needed, config)?;
     let points = |part: Stream<T>| part.features.into_points();
     let others = [
         data.validation.map(points).transpose()?,
