@@ -165,23 +165,38 @@ impl<T: Scalar> TiledCholesky<T> {
     /// Sums of the squares of these columns of L⁻¹, which lie in one tile column.
     fn squares_of_inverse(&self, columns: Range<usize>) -> Vec<T> {
         let first = columns.start / self.tile;
-        let (top, width) = (first * self.tile, columns.len());
-        // Z of L Z = E, from the first tile row that is not zero.
+        let (top, width) = (columns.start, columns.len());
+        // Z of L Z = E, from the first row that is not zero.
         let mut z = vec![T::ZERO; (self.n - top) * width];
-        for (c, column) in columns.enumerate() {
-            z[(column - top) * width + c] = T::ONE;
-        }
+        (0..width).for_each(|c| z[c * width + c] = T::ONE);
+        let from_top = |index: usize| {
+            let rows = self.extent(index);
+            (rows.start.max(top), rows)
+        };
         for row in first..self.side() {
-            let rows = self.extent(row);
-            let (known, rest) = z.split_at_mut((rows.start - top) * width);
-            let mut out = MatMut::new(rows.len(), width, &mut rest[..rows.len() * width]);
-            for (known, column) in known.chunks(self.tile * width).zip(first..row) {
-                let known = MatRef::new(self.tile, width, known);
+            let (begin, rows) = from_top(row);
+            let (known, rest) = z.split_at_mut((begin - top) * width);
+            let height = rows.end - begin;
+            let mut out = MatMut::new(height, width, &mut rest[..height * width]);
+            for column in first..row {
+                let (begin, columns) = from_top(column);
+                let known = &known[(begin - top) * width..(columns.end - top) * width];
+                let known = MatRef::new(columns.end - begin, width, known);
                 let tile = self.tile(row, column).view();
-                let out = out.reborrow();
-                T::gemm_nn(out, Output::Add, tile, known, -T::ONE, Parallel::No);
+                let tile = tile.col_range(begin - columns.start, columns.len());
+                T::gemm_nn(
+                    out.reborrow(),
+                    Output::Add,
+                    tile,
+                    known,
+                    -T::ONE,
+                    Parallel::No,
+                );
             }
-            T::solve_upper_transposed(self.tile(row, row).view(), out, Parallel::No);
+            let (start, end) = (begin - rows.start, rows.len());
+            let diagonal = self.tile(row, row).view();
+            let diagonal = diagonal.row_range(start, end).col_range(start, end);
+            T::solve_upper_transposed(diagonal, out, Parallel::No);
         }
         let z = transpose_scaled(MatRef::new(self.n - top, width, &z), T::ONE);
         (0..width)

@@ -7,7 +7,7 @@ use super::prepare::{Prepared, Transformed, truth_of};
 use super::{Config, Effective, Evaluation, StreamData, in_pool};
 use crate::kernel::{FillBlock, Kernel, Relation, Samples};
 use crate::linalg::{Matrix, Precision, Scalar};
-use crate::solve::path::{Path, Point};
+use crate::solve::path::{Path, Point, points as points_of_path};
 use crate::solve::{OpenBlock, Phase, Phases, Work};
 use crate::system::{Cross, Format, Products, Store, System};
 use crate::{Error, Result};
@@ -215,7 +215,7 @@ fn points<U: Scalar>(
         phases,
         progress,
     };
-    Path::new(&mut work, config.c, config.seed)?.points(cs)
+    points_of_path(&mut work, config.c, config.seed, cs)
 }
 
 /// Solutions, and how well they do.

@@ -66,27 +66,17 @@ pub(super) struct Space<T: Scalar> {
 impl<T: Scalar> Space<T> {
     /// All there is: by the eigenvectors of Ω̃.
     pub(super) fn whole(work: &mut Work<'_, T>, scale: &[f64]) -> Result<Self> {
-        let (system, progress) = (work.system, &mut *work.progress);
-        let (n, size) = (system.n(), system.n() as f64);
-        let kernel = system.kernel_flops(size * (size + 1.0) / 2.0);
-        let mut omega = work.phases.time(Phase::Kernel, kernel, || {
-            system.shifted_kernel(&mut |done| progress(0.5 * done))
-        })?;
-        for i in 0..n {
-            for j in 0..n {
-                let v = omega.get(i, j).to_f64() * scale[i] * scale[j];
-                omega.set(i, j, T::from_f64(v));
-            }
-        }
-        let (shifted, vectors) = work.phases.time(Phase::Factor, 9.0 * size.powi(3), || {
-            eigen(omega.cast::<f64>().view())
-        })?;
+        let omega = whole_matrix(work, scale, 0.5)?;
+        let size = omega.rows() as f64;
+        let (shifted, vectors) = work
+            .phases
+            .time(Phase::Factor, 9.0 * size.powi(3), || eigen(omega.view()))?;
         Ok(Self {
             values: shifted.into_iter().map(|v| v - 1.0).collect(),
             vectors: vectors.cast(),
-            shifted: Shifted::Whole(omega),
+            probes: (0..omega.rows()).collect(),
+            shifted: Shifted::Whole(omega.cast()),
             spread: None,
-            probes: (0..n).collect(),
         })
     }
 
@@ -147,6 +137,25 @@ impl<T: Scalar> Space<T> {
             probes,
         })
     }
+}
+
+/// Ω̃ + I, rounded as Ω is. `share`: of the progress that is told.
+pub(super) fn whole_matrix<T: Scalar>(
+    work: &mut Work<'_, T>,
+    scale: &[f64],
+    share: f64,
+) -> Result<Matrix<f64>> {
+    let (system, progress) = (work.system, &mut *work.progress);
+    let size = system.n() as f64;
+    let flops = system.kernel_flops(size * (size + 1.0) / 2.0);
+    let omega = work.phases.time(Phase::Kernel, flops, || {
+        system.shifted_kernel(&mut |done| progress(share * done))
+    })?;
+    let scaled = |i: usize, j: usize| {
+        let v = omega.get(i, j).to_f64() * scale[i] * scale[j];
+        T::from_f64(v).to_f64()
+    };
+    Ok(Matrix::from_fn(system.n(), system.n(), scaled))
 }
 
 /// W, a vector a row.
