@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::common::{Folder, Written, number};
+use crate::common::{Folder, MNIST, Written, number};
 use assert_cmd::assert::OutputAssertExt;
 
 /// A control group that kills who takes more memory than this; none where groups
@@ -98,6 +98,21 @@ fn a_budget_is_kept_under_a_hard_limit() {
             );
         }
     }
+}
+
+#[test]
+fn rows_that_grow_are_in_the_plan() {
+    let folder = Folder::new();
+    // 36,000 rows of 784 numbers, which Fourier features make 1,176.
+    let line = format!(
+        "train {} --train-rows 4000 --augment shift=1 --preprocess fourier --method mp \
+         --block-size 300 --iterations 2 --follow 0 --threads 2 --json r.json",
+        MNIST
+    );
+    folder.run(&line);
+    let report = folder.json("r.json");
+    let [peak, planned] = ["peak_memory_bytes", "planned_memory_bytes"].map(|k| number(&report, k));
+    assert!(peak <= planned, "{peak} bytes, {planned} planned");
 }
 
 #[test]

@@ -8,14 +8,21 @@ use crate::solve::{OpenBlock, Phases};
 use crate::system::System;
 use crate::system::tests::weighted_problem;
 
-fn path<T: Scalar>(system: &System<T>, largest_c: f64) -> Path<T> {
+fn with_work<T: Scalar, R>(
+    system: &System<T>,
+    todo: impl FnOnce(&mut Work<'_, T>) -> Result<R>,
+) -> R {
     let mut work = Work {
         system,
         block: &mut OpenBlock::new(system.shares()),
         phases: &mut Phases::default(),
         progress: &mut |_| true,
     };
-    Path::new(&mut work, largest_c, 1).unwrap()
+    todo(&mut work).unwrap()
+}
+
+fn path<T: Scalar>(system: &System<T>, largest_c: f64) -> Path<T> {
+    with_work(system, |work| Path::new(work, largest_c, 1))
 }
 
 /// W and leave-one-out scores, by a factorisation for this c alone.
@@ -51,9 +58,11 @@ fn few_rows_have_an_exact_path() {
         for (n, outputs) in [(2, 1), (30, 1), (45, 4)] {
             let largest = 100.0;
             let system = weighted_problem::<f64>(n, 3, outputs, kernel, largest);
-            let path = path(&system, largest);
             let cs = [100.0, 7.0, 0.3, 1e-3];
-            for point in path.points(&cs).unwrap() {
+            // By eigenvectors, and by a factor for each c where the kernel is positive.
+            let by_vectors = path(&system, largest).points(&cs).unwrap();
+            let by_factors = with_work(&system, |work| points(work, largest, 1, &cs));
+            for point in by_vectors.into_iter().chain(by_factors) {
                 let other = weighted_problem::<f64>(n, 3, outputs, kernel, point.c);
                 let (weights, scores) = alone(&other);
                 let name = format!("{kernel:?}, {n} rows, c = {}", point.c);
