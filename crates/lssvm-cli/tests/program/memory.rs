@@ -105,9 +105,8 @@ fn rows_that_grow_are_in_the_plan() {
     let folder = Folder::new();
     // 72,000 rows of 784 numbers, which Fourier features make 1,176: more than all else.
     let line = format!(
-        "train {} --train-rows 8000 --augment shift=1 --preprocess fourier --method mp \
-         --block-size 50 --iterations 2 --follow 0 --threads 2 --json r.json",
-        MNIST
+        "train {MNIST} --train-rows 8000 --augment shift=1 --preprocess fourier --method mp \
+         --block-size 50 --iterations 2 --follow 0 --threads 2 --json r.json"
     );
     folder.run(&line);
     let report = folder.json("r.json");
