@@ -187,3 +187,55 @@ fn a_kernel_that_is_not_positive_is_tried_too() {
     let sigmoid = |t: &&Trial| t.config.kernel == Some(KernelName::Sigmoid);
     assert!(found.trials.iter().filter(sigmoid).all(|t| t.exact));
 }
+
+#[test]
+fn values_of_c_near_the_best_go_on_and_those_beyond_follow() {
+    let family: Vec<Candidate> = [1e-4, 0.01, 0.1, 1.0, 10.0, 100.0, 1e3]
+        .into_iter()
+        .enumerate()
+        .map(|(place, c)| {
+            let config = Config {
+                c: Some(c),
+                ..Config::default()
+            };
+            (place, config)
+        })
+        .collect();
+    let trial = |place: usize, rows: usize, error: f64| Trial {
+        candidate: place,
+        config: family[place].1.clone(),
+        rows,
+        error,
+        standard_error: 1.0,
+        exact: true,
+        seconds: 0.0,
+    };
+    let errors = [9.0, 5.0, 4.0, 3.0, 3.5, 4.0, 8.0];
+    let trials = errors.iter().enumerate();
+    let mut search = Search {
+        trials: trials.map(|(at, &error)| trial(at, 1_000, error)).collect(),
+        rungs: vec![1_000, 5_000],
+        cut_short: false,
+        relay: Relay {
+            watcher: &mut Silent,
+            deadline: None,
+        },
+    };
+    let places = |found: &[Candidate]| found.iter().map(|(at, _)| *at).collect::<Vec<_>>();
+    assert_eq!(places(&search.near_best(&family, 1_000, false)), [2, 3, 4]);
+    let smaller = search.near_best(&family, 1_000, true);
+    assert_eq!(places(&smaller), [0, 1, 2, 3, 4]);
+    // Further than ten times, but next to it.
+    search.trials[1].error = 1.0;
+    assert_eq!(places(&search.near_best(&family, 1_000, false)), [0, 1, 2]);
+    let kernels = [family.clone()];
+    let mut tried = |at: usize, error: f64| {
+        search.trials.push(trial(at, 5_000, error));
+        search.beyond(&kernels, 5_000).map(|more| places(&more))
+    };
+    assert_eq!(tried(3, 3.0), Some(vec![2, 4]));
+    assert_eq!(tried(2, 4.0), Some(vec![4]));
+    assert_eq!(tried(4, 2.0), Some(vec![5]));
+    assert_eq!(tried(5, 1.0), Some(vec![6]));
+    assert_eq!(tried(6, 2.0), None);
+}
