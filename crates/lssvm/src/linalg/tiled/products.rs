@@ -4,11 +4,16 @@
 //! the speed of memory. The others take many vectors, one a row, and run at that of the
 //! matrix product: each thread has rows of its own and reads all tiles.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
 use super::TiledCholesky;
 use crate::linalg::skinny::{add_product_of_transposed, transpose_scaled, transposed_product};
 use crate::linalg::{MatMut, MatRef, Matrix, Output, Parallel, Scalar};
+
+/// Rows of a panel of a tile on the diagonal, whose upper triangle is not L's.
+const PANEL: usize = 128;
 
 impl<T: Scalar> TiledCholesky<T> {
     /// `(A + shift·I) B`, for a few columns.
@@ -24,11 +29,14 @@ impl<T: Scalar> TiledCholesky<T> {
         let parts = between.values_mut().par_chunks_mut(self.tile * k);
         parts.enumerate().for_each(|(column, out)| {
             for row in column..side {
-                let rows = self.extent(row);
-                let b = b.row_range(rows.start, rows.end);
-                let product = self.with_lower(row, column, |l| transposed_product(l, b));
-                let pairs = out.iter_mut().zip(product.values());
-                pairs.for_each(|(o, &p)| *o += p);
+                let top = self.extent(row).start;
+                self.each_lower(row, column, |rows, columns, l| {
+                    let b = b.row_range(top + rows.start, top + rows.end);
+                    let product = transposed_product(l, b);
+                    let out = &mut out[columns.start * k..columns.end * k];
+                    let pairs = out.iter_mut().zip(product.values());
+                    pairs.for_each(|(o, &p)| *o += p);
+                });
             }
         });
         // L (Lᵀ B)
@@ -41,9 +49,10 @@ impl<T: Scalar> TiledCholesky<T> {
         let parts = out.values_mut().par_chunks_mut(self.tile * k);
         parts.enumerate().for_each(|(row, out)| {
             for (column, b) in across[..=row].iter().enumerate() {
-                self.with_lower(row, column, |l| {
-                    let out = MatMut::new(l.rows(), k, &mut *out);
-                    add_product_of_transposed(out, l, b.view());
+                self.each_lower(row, column, |rows, columns, l| {
+                    let out = &mut out[rows.start * k..rows.end * k];
+                    let b = b.view().col_range(columns.start, columns.end);
+                    add_product_of_transposed(MatMut::new(l.rows(), k, out), l, b);
                 });
             }
         });
@@ -55,10 +64,11 @@ impl<T: Scalar> TiledCholesky<T> {
         self.each_rows(b, |b, out| {
             for column in 0..self.side() {
                 for row in column..self.side() {
-                    let (from, to) = (self.extent(row), self.extent(column));
-                    let b = b.col_range(from.start, from.end);
-                    let out = out.reborrow().col_range(to.start, to.end);
-                    self.with_lower(row, column, |l| {
+                    let (from, to) = (self.extent(row).start, self.extent(column).start);
+                    self.each_lower(row, column, |rows, columns, l| {
+                        let b = b.col_range(from + rows.start, from + rows.end);
+                        let out = out.reborrow();
+                        let out = out.col_range(to + columns.start, to + columns.end);
                         T::gemm_nn(out, Output::Add, b, l, T::ONE, Parallel::No);
                     });
                 }
@@ -71,10 +81,11 @@ impl<T: Scalar> TiledCholesky<T> {
         self.each_rows(b, |b, out| {
             for row in 0..self.side() {
                 for column in 0..=row {
-                    let (from, to) = (self.extent(column), self.extent(row));
-                    let b = b.col_range(from.start, from.end);
-                    let out = out.reborrow().col_range(to.start, to.end);
-                    self.with_lower(row, column, |l| {
+                    let (from, to) = (self.extent(column).start, self.extent(row).start);
+                    self.each_lower(row, column, |rows, columns, l| {
+                        let b = b.col_range(from + columns.start, from + columns.end);
+                        let out = out.reborrow();
+                        let out = out.col_range(to + rows.start, to + rows.end);
                         T::gemm_nt(out, Output::Add, b, l, T::ONE, Parallel::No);
                     });
                 }
@@ -144,17 +155,32 @@ impl<T: Scalar> TiledCholesky<T> {
         out
     }
 
-    /// Shows a tile of L; of those on the diagonal, the lower triangle alone.
-    fn with_lower<R>(&self, row: usize, column: usize, show: impl FnOnce(MatRef<'_, T>) -> R) -> R {
+    /// Shows a tile of L, whole, or if it is on the diagonal in pieces that are not zero: a
+    /// panel of rows left of the diagonal and the triangle beside it, and so on. With each, its
+    /// rows and columns in the tile.
+    fn each_lower(
+        &self,
+        row: usize,
+        column: usize,
+        mut show: impl FnMut(Range<usize>, Range<usize>, MatRef<'_, T>),
+    ) {
         let tile = self.tile(row, column);
+        let size = tile.rows();
         if row > column {
-            return show(tile.view());
+            return show(0..size, 0..tile.cols(), tile.view());
         }
-        let lower = |i: usize, j: usize| match j <= i {
-            true => tile.get(i, j),
-            false => T::ZERO,
-        };
-        show(Matrix::from_fn(tile.rows(), tile.cols(), lower).view())
+        for start in (0..size).step_by(PANEL) {
+            let end = (start + PANEL).min(size);
+            if start > 0 {
+                let left = tile.row_range(start, end).col_range(0, start);
+                show(start..end, 0..start, left);
+            }
+            let mut triangle = Matrix::<T>::zeros(end - start, end - start);
+            for i in 0..end - start {
+                triangle.row_mut(i)[..=i].copy_from_slice(&tile.row(start + i)[start..=start + i]);
+            }
+            show(start..end, start..end, triangle.view());
+        }
     }
 }
 
