@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! Space ─ kernels ─ 1,000 rows ─ the better third ─ 3,000 rows ─ … ─ all rows, or as many as fit
-//!            └ each with all its c    └ with those near its best one      └ the best, confirmed
+//!            └ each with all its c from one factorisation        └ the best, confirmed
 //! ```
 //!
 //! A candidate's score is its leave-one-out error. One factorisation serves every c of a
@@ -34,10 +34,11 @@ use crate::solve::exact::Exact;
 use crate::train::Config;
 use crate::{Error, Result, memory, random};
 
-/// Rows of the first rung, the factor from rung to rung, and that to the last one at most.
+/// Rows of the first rung, the factor from rung to rung, and the share of the kernels
+/// that goes on.
 const FIRST_ROWS: usize = 1_000;
 const MORE_ROWS: usize = 3;
-const MOST_MORE_ROWS: usize = 5;
+const SURVIVORS: f64 = 1.0 / 3.0;
 
 /// Kernels that go on at least, where there are as many.
 const LEAST_SURVIVORS: usize = 3;
@@ -189,8 +190,7 @@ pub fn tune<T: Scalar>(
     let most = most_rows::<T>(&data, outputs, space, base, &limits);
     let all = space.candidates(&sample(&data, &order, FIRST_ROWS), base)?;
     let candidates = all.len();
-    let kernels = families(all);
-    let mut alive = kernels.clone();
+    let mut alive = families(all);
     let mut search = Search {
         trials: Vec::new(),
         rungs: Vec::new(),
@@ -211,24 +211,11 @@ pub fn tune<T: Scalar>(
         if search.cut_short || rows == most {
             break;
         }
-        let next = match most <= rows * MOST_MORE_ROWS {
-            true => most,
-            false => rows * MORE_ROWS,
-        };
-        // As many fewer as there are more rows.
-        let go_on = (ranking.len() * rows).div_ceil(next).max(LEAST_SURVIVORS);
+        let go_on = (ranking.len() as f64 * SURVIVORS).ceil() as usize;
+        let go_on = go_on.max(LEAST_SURVIVORS).min(ranking.len());
         let better = ranking.iter().take(go_on);
-        alive = better
-            .map(|&at| search.near_best(&alive[at], rows, limits.one_standard_error))
-            .collect();
-        rows = next;
-    }
-    // On more rows another c may be best.
-    while !search.cut_short
-        && let Some(more) = search.beyond(&kernels, rows)
-    {
-        let part = sample(&data, &order, rows);
-        search.rung(&part, &[more])?;
+        alive = better.map(|&at| alive[at].clone()).collect();
+        rows = (rows * MORE_ROWS).min(most);
     }
     let mut best = search.best(&limits)?;
     if !best.exact {

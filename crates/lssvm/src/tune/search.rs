@@ -12,11 +12,6 @@ use crate::{Error, Result};
 /// Share of all rows on which the choice is confirmed, if it was made on fewer.
 const CONFIRM_ON: f64 = 0.1;
 
-/// From rung to rung go values of c up to so many times the best one, or its share, and at least
-/// one on either side. So the largest c is no larger than it need be, which rounding in `f32` must
-/// be small beside, and the path over c is short, which is then more exact.
-const C_RANGE: f64 = 10.0;
-
 /// A candidate: its place, and its settings.
 pub(crate) type Candidate = (usize, Config);
 
@@ -87,49 +82,6 @@ impl Search<'_> {
         let mut places: Vec<usize> = (0..alive.len()).collect();
         places.sort_by(|&a, &b| least[a].total_cmp(&least[b]));
         Ok(places)
-    }
-
-    /// Of a family, those whose c is near the one that was best on so many rows; with all
-    /// smaller ones if `smaller`.
-    pub(super) fn near_best(&self, family: &Family, rows: usize, smaller: bool) -> Family {
-        let Some(best) = self.best_of(family, rows) else {
-            return family.clone();
-        };
-        let (least, most) = range_near(family, c_of(&best.config));
-        let least = if smaller { 0.0 } else { least };
-        let near = |(_, config): &&Candidate| (least..=most).contains(&c_of(config));
-        family.iter().filter(near).cloned().collect()
-    }
-
-    /// What to try besides on so many rows, if the best c there is at the edge of what was tried
-    /// of its family.
-    pub(super) fn beyond(&self, families: &[Family], rows: usize) -> Option<Family> {
-        let on = || self.trials.iter().filter(|trial| trial.rows == rows);
-        let best = on().min_by(|a, b| compare(a, b))?;
-        let own = families
-            .iter()
-            .find(|f| same_but_c(&f[0].1, &best.config))?;
-        let untried = |(place, _): &&Candidate| on().all(|trial| trial.candidate != *place);
-        let more: Family = own.iter().filter(untried).cloned().collect();
-        let best = c_of(&best.config);
-        let next_to_best = |(_, config): &Candidate| {
-            let c = c_of(config);
-            let between = |other: f64| other > c.min(best) && other < c.max(best);
-            !own.iter().any(|(_, config)| between(c_of(config)))
-        };
-        if !more.iter().any(next_to_best) {
-            return None;
-        }
-        let (least, most) = range_near(own, best);
-        let near = |(_, config): &Candidate| (least..=most).contains(&c_of(config));
-        Some(more.into_iter().filter(near).collect())
-    }
-
-    fn best_of(&self, family: &Family, rows: usize) -> Option<&Trial> {
-        let own = |trial: &&Trial| {
-            trial.rows == rows && family.iter().any(|(place, _)| *place == trial.candidate)
-        };
-        self.trials.iter().filter(own).min_by(|a, b| compare(a, b))
     }
 
     /// The least error on the most rows. A rung that was cut short counts for those it
@@ -245,19 +197,6 @@ fn same_but_c(a: &Config, b: &Config) -> bool {
 
 fn c_of(config: &Config) -> f64 {
     config.c.unwrap_or(1.0)
-}
-
-/// Values of c from a tenth of the best to ten times, and at least to the next on either side.
-fn range_near(family: &Family, best: f64) -> (f64, f64) {
-    let all = || family.iter().map(|(_, config)| c_of(config));
-    let below = all().filter(|&c| c < best).fold(0.0, f64::max);
-    let above = all().filter(|&c| c > best).fold(f64::INFINITY, f64::min);
-    // Not without the tenth itself because of rounding.
-    let slack = 1.0 + 1e-9;
-    (
-        below.min(best / C_RANGE / slack),
-        above.max(best * C_RANGE * slack),
-    )
 }
 
 /// Judges candidates that differ in c alone by their leave-one-out errors. `study`: what
