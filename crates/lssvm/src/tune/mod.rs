@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! Space ─ kernels ─ 1,000 rows ─ the better third ─ 3,000 rows ─ … ─ all rows, or as many as fit
-//!            └ each with all its c from one factorisation        └ the best, confirmed
+//!            └ each with all its c from one factorisation       └ the best settings, exactly
 //! ```
 //!
 //! A candidate's score is its leave-one-out error. One factorisation serves every c of a
@@ -42,6 +42,9 @@ const SURVIVORS: f64 = 1.0 / 3.0;
 
 /// Kernels that go on at least, where there are as many.
 const LEAST_SURVIVORS: usize = 3;
+
+/// Rungs after which the best settings alone go on to the most rows.
+const CHOOSING_RUNGS: usize = 2;
 
 /// Rows of each class that every sample has, where there are as many.
 const OF_EACH_CLASS: usize = 2;
@@ -190,7 +193,8 @@ pub fn tune<T: Scalar>(
     let most = most_rows::<T>(&data, outputs, space, base, &limits);
     let all = space.candidates(&sample(&data, &order, FIRST_ROWS), base)?;
     let candidates = all.len();
-    let mut alive = families(all);
+    let kernels = families(all);
+    let mut alive = kernels.clone();
     let mut search = Search {
         trials: Vec::new(),
         rungs: Vec::new(),
@@ -215,7 +219,19 @@ pub fn tune<T: Scalar>(
         let go_on = go_on.max(LEAST_SURVIVORS).min(ranking.len());
         let better = ranking.iter().take(go_on);
         alive = better.map(|&at| alive[at].clone()).collect();
+        let before = rows;
         rows = (rows * MORE_ROWS).min(most);
+        if rows == most && search.rungs.len() >= CHOOSING_RUNGS {
+            search.rungs.push(rows);
+            search.finals(&sample(&data, &order, rows), before)?;
+            if limits.one_standard_error
+                && !search.cut_short
+                && let Some(rest) = search.rest_of_best(&kernels, rows)
+            {
+                search.rung(&sample(&data, &order, rows), &[rest])?;
+            }
+            break;
+        }
     }
     let mut best = search.best(&limits)?;
     if !best.exact {

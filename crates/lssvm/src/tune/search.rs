@@ -12,6 +12,9 @@ use crate::{Error, Result};
 /// Share of all rows on which the choice is confirmed, if it was made on fewer.
 const CONFIRM_ON: f64 = 0.1;
 
+/// Settings that are judged on the most rows, where two rungs have chosen them.
+const FINALISTS: usize = 4;
+
 /// A candidate: its place, and its settings.
 pub(crate) type Candidate = (usize, Config);
 
@@ -65,13 +68,8 @@ impl Search<'_> {
             };
             for trial in trials {
                 least[place] = least[place].min(trial.error);
-                self.trials.push(trial);
-                let done = &self.trials[first..];
-                let best = done.iter().min_by(|a, b| compare(a, b));
-                if let (Some(best), Some(trial)) = (best, done.last())
-                    && self.relay.watcher.tried(trial, best, done.len(), of) == Flow::Stop
-                {
-                    self.cut_short = true;
+                self.note(trial, first, of);
+                if self.cut_short {
                     break;
                 }
             }
@@ -82,6 +80,52 @@ impl Search<'_> {
         let mut places: Vec<usize> = (0..alive.len()).collect();
         places.sort_by(|&a, &b| least[a].total_cmp(&least[b]));
         Ok(places)
+    }
+
+    /// Judges the best settings of the last rung by exact leave-one-out errors on more rows.
+    pub(super) fn finals<T: Scalar>(&mut self, part: &Dataset<T>, before: usize) -> Result<()> {
+        let mut ranking: Vec<&Trial> = self.trials.iter().filter(|t| t.rows == before).collect();
+        ranking.sort_by(|a, b| compare(a, b));
+        let finalists = ranking.into_iter().take(FINALISTS);
+        let finalists: Family = finalists
+            .map(|trial| (trial.candidate, trial.config.clone()))
+            .collect();
+        let first = self.trials.len();
+        for candidate in &finalists {
+            if self.cut_short || self.relay.flow() == Flow::Stop {
+                self.cut_short = true;
+                break;
+            }
+            match alone(part, candidate, &mut self.relay) {
+                Err(Error::Interrupted) => self.cut_short = true,
+                trial => self.note(trial?, first, finalists.len()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Of the family of the best one on so many rows, those that were not tried on them.
+    pub(super) fn rest_of_best(&self, families: &[Family], rows: usize) -> Option<Family> {
+        let on = || self.trials.iter().filter(|trial| trial.rows == rows);
+        let best = on().min_by(|a, b| compare(a, b))?;
+        let own = families
+            .iter()
+            .find(|f| same_but_c(&f[0].1, &best.config))?;
+        let untried = |(place, _): &&Candidate| on().all(|trial| trial.candidate != *place);
+        let rest: Family = own.iter().filter(untried).cloned().collect();
+        (!rest.is_empty()).then_some(rest)
+    }
+
+    /// Keeps a trial of a rung of `of`, which began at trial `first`, and tells of it.
+    fn note(&mut self, trial: Trial, first: usize, of: usize) {
+        self.trials.push(trial);
+        let done = &self.trials[first..];
+        let best = done.iter().min_by(|a, b| compare(a, b));
+        if let (Some(best), Some(trial)) = (best, done.last())
+            && self.relay.watcher.tried(trial, best, done.len(), of) == Flow::Stop
+        {
+            self.cut_short = true;
+        }
     }
 
     /// The least error on the most rows. A rung that was cut short counts for those it
