@@ -2,8 +2,8 @@
 //! refits.
 //!
 //! ```text
-//! Space ─ kernels ─ 1,000 rows ─ the better third ─ 3,000 rows ─ … ─ all rows, or as many as fit
-//!            └ each with all its c from one factorisation       └ the best settings, exactly
+//! Space ─ kernels ─ few rows ─ the better third ─ three times as many ─ … ─ all, or as many as fit
+//!            └ each with all its c from one factorisation      the best settings, exactly ┘
 //! ```
 //!
 //! A candidate's score is its leave-one-out error. One factorisation serves every c of a
@@ -34,11 +34,14 @@ use crate::solve::exact::Exact;
 use crate::train::Config;
 use crate::{Error, Result, memory, random};
 
-/// Rows of the first rung, the factor from rung to rung, and the share of the kernels
+/// Fewest rows of the first rung, the factor from rung to rung, and the share of the kernels
 /// that goes on.
-const FIRST_ROWS: usize = 1_000;
+const FIRST_ROWS: usize = 500;
 const MORE_ROWS: usize = 3;
 const SURVIVORS: f64 = 1.0 / 3.0;
+
+/// Rows that tell the scale of γ.
+const SCALE_ROWS: usize = 1_000;
 
 /// Kernels that go on at least, where there are as many.
 const LEAST_SURVIVORS: usize = 3;
@@ -191,7 +194,7 @@ pub fn tune<T: Scalar>(
     };
     let order = order_of(&targets, data.n_samples(), base.seed.unwrap_or(1));
     let most = most_rows::<T>(&data, outputs, space, base, &limits);
-    let all = space.candidates(&sample(&data, &order, FIRST_ROWS), base)?;
+    let all = space.candidates(&sample(&data, &order, SCALE_ROWS), base)?;
     let candidates = all.len();
     let kernels = families(all);
     let mut alive = kernels.clone();
@@ -204,12 +207,22 @@ pub fn tune<T: Scalar>(
             watcher,
         },
     };
-    let mut rows = match limits.exhaustive {
-        true => most,
-        false => FIRST_ROWS.min(most),
+    let rungs = match limits.exhaustive {
+        true => vec![most],
+        false => rungs_up_to(most),
     };
-    loop {
+    for (at, &rows) in rungs.iter().enumerate() {
         search.rungs.push(rows);
+        if rows == most && at >= CHOOSING_RUNGS {
+            search.finals(&sample(&data, &order, rows), rungs[at - 1], candidates)?;
+            if limits.one_standard_error
+                && !search.cut_short
+                && let Some(rest) = search.rest_of_best(&kernels, rows)
+            {
+                search.rung(&sample(&data, &order, rows), &[rest])?;
+            }
+            break;
+        }
         let part = sample(&data, &order, rows);
         let ranking = search.rung(&part, &alive)?;
         if search.cut_short || rows == most {
@@ -219,19 +232,6 @@ pub fn tune<T: Scalar>(
         let go_on = go_on.max(LEAST_SURVIVORS).min(ranking.len());
         let better = ranking.iter().take(go_on);
         alive = better.map(|&at| alive[at].clone()).collect();
-        let before = rows;
-        rows = (rows * MORE_ROWS).min(most);
-        if rows == most && search.rungs.len() >= CHOOSING_RUNGS {
-            search.rungs.push(rows);
-            search.finals(&sample(&data, &order, rows), before)?;
-            if limits.one_standard_error
-                && !search.cut_short
-                && let Some(rest) = search.rest_of_best(&kernels, rows)
-            {
-                search.rung(&sample(&data, &order, rows), &[rest])?;
-            }
-            break;
-        }
     }
     let mut best = search.best(&limits)?;
     if !best.exact {
@@ -251,6 +251,15 @@ pub fn tune<T: Scalar>(
         cut_short: search.cut_short,
         seconds: start.elapsed().as_secs_f64(),
     })
+}
+
+/// Rows of the rungs, up to the most.
+fn rungs_up_to(most: usize) -> Vec<usize> {
+    let mut rungs = vec![most];
+    while rungs[0] >= FIRST_ROWS * MORE_ROWS {
+        rungs.insert(0, rungs[0] / MORE_ROWS);
+    }
+    rungs
 }
 
 /// Rows in random order, but some of every class first: a sample without one would be

@@ -12,8 +12,10 @@ use crate::{Error, Result};
 /// Share of all rows on which the choice is confirmed, if it was made on fewer.
 const CONFIRM_ON: f64 = 0.1;
 
-/// Settings that are judged on the most rows, where two rungs have chosen them.
-const FINALISTS: usize = 4;
+/// Of so many settings one is judged on the most rows, where two rungs have chosen it, and at
+/// least so many are.
+const EACH_FINALIST: usize = 40;
+const LEAST_FINALISTS: usize = 4;
 
 /// A candidate: its place, and its settings.
 pub(crate) type Candidate = (usize, Config);
@@ -82,11 +84,18 @@ impl Search<'_> {
         Ok(places)
     }
 
-    /// Judges the best settings of the last rung by exact leave-one-out errors on more rows.
-    pub(super) fn finals<T: Scalar>(&mut self, part: &Dataset<T>, before: usize) -> Result<()> {
+    /// Judges the best settings on the rows of the last rung by exact leave-one-out errors on more
+    /// rows; `of`: how many settings there were at the beginning.
+    pub(super) fn finals<T: Scalar>(
+        &mut self,
+        part: &Dataset<T>,
+        before: usize,
+        of: usize,
+    ) -> Result<()> {
         let mut ranking: Vec<&Trial> = self.trials.iter().filter(|t| t.rows == before).collect();
         ranking.sort_by(|a, b| compare(a, b));
-        let finalists = ranking.into_iter().take(FINALISTS);
+        let places = of.div_ceil(EACH_FINALIST).max(LEAST_FINALISTS);
+        let finalists = ranking.into_iter().take(places);
         let finalists: Family = finalists
             .map(|trial| (trial.candidate, trial.config.clone()))
             .collect();

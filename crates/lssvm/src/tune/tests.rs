@@ -45,7 +45,7 @@ fn a_kernel_that_can_is_found() {
         &mut Silent,
     );
     let found = found.unwrap();
-    assert_eq!(found.rungs, [1_000, 1_500]);
+    assert_eq!(found.rungs, [500, 1_500]);
     assert!(!found.cut_short);
     assert!(found.best.error < 5.0, "{:?}", found.best);
     assert_eq!(found.best.rows, 1_500);
@@ -56,7 +56,7 @@ fn a_kernel_that_can_is_found() {
     assert!(linear.unwrap().error > 20.0);
     // Fewer on more rows.
     let on = |rows| found.trials.iter().filter(|t| t.rows == rows).count();
-    assert_eq!(on(1_000), found.candidates);
+    assert_eq!(on(500), found.candidates);
     assert!(on(1_500) <= found.candidates / 2);
     // On the last rows it was judged exactly, and there are no others.
     assert!(found.best.exact && found.confirmed.is_none());
@@ -65,6 +65,48 @@ fn a_kernel_that_can_is_found() {
         .iter()
         .find(|t| t.candidate == found.best.candidate && t.rows == 1_500);
     assert_eq!(again.unwrap().error, found.best.error);
+}
+
+#[test]
+fn rungs_are_thirds_of_the_most_rows() {
+    assert_eq!(rungs_up_to(7), [7]);
+    assert_eq!(rungs_up_to(1_499), [1_499]);
+    assert_eq!(rungs_up_to(1_500), [500, 1_500]);
+    assert_eq!(rungs_up_to(5_000), [555, 1_666, 5_000]);
+    assert_eq!(rungs_up_to(15_000), [555, 1_666, 5_000, 15_000]);
+}
+
+#[test]
+fn the_best_alone_are_judged_on_the_most_rows() {
+    let rows = 4_500;
+    let with = |one_standard_error| {
+        let limits = TuneLimits {
+            one_standard_error,
+            ..TuneLimits::default()
+        };
+        let (space, base) = (small_space(), Config::default());
+        let found = tune(rings(rows), &space, &base, limits, &mut Silent).unwrap();
+        assert_eq!(found.rungs, [500, 1_500, rows]);
+        found
+    };
+    let found = with(false);
+    let last: Vec<&Trial> = found.trials.iter().filter(|t| t.rows == rows).collect();
+    assert_eq!(last.len(), 4);
+    assert!(last.iter().all(|t| t.exact && t.error >= found.best.error));
+    let came_through = |trial: &Trial| {
+        let mut all = found.trials.iter();
+        all.any(|t| t.rows == 1_500 && t.candidate == trial.candidate)
+    };
+    assert!(last.into_iter().all(came_through));
+    // A simpler one of its family, whichever were judged.
+    let simple = with(true);
+    let error = |t: &Trial| (t.error, t.error + t.standard_error);
+    let ((least, most), (simpler, _)) = (error(&found.best), error(&simple.best));
+    assert!(simple.best.config.c <= found.best.config.c);
+    assert!((least..=most).contains(&simpler));
+    let c = small_space().c.len();
+    let own = |t: &&Trial| t.rows == rows && t.config.gamma == simple.best.config.gamma;
+    assert_eq!(simple.trials.iter().filter(own).count(), c);
 }
 
 #[test]
