@@ -251,6 +251,12 @@ const CENTERS_TOLERANCE: f64 = 1e-3;
 const BLOCK_TOLERANCE: f64 = 1e-4;
 
 impl Config {
+    /// The number of threads; without one, that of the cores.
+    pub(crate) fn threads_asked_for(&self) -> usize {
+        let cores = || std::thread::available_parallelism().map_or(1, |n| n.get());
+        self.threads.unwrap_or_else(cores)
+    }
+
     /// Decides what was left open.
     ///
     /// Images get the paper's setting: centred rows of unit norm, a polynomial
@@ -349,8 +355,7 @@ impl Config {
             Method::Centers => CENTERS_TOLERANCE,
             _ => BLOCK_TOLERANCE,
         };
-        let cores = || std::thread::available_parallelism().map_or(1, |n| n.get());
-        let threads = self.threads.unwrap_or_else(cores);
+        let threads = self.threads_asked_for();
         if threads == 0 {
             return Err(Error::parameter("threads", 0, "must be at least 1"));
         }

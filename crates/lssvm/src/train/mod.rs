@@ -33,7 +33,7 @@ pub use left_out::Estimate;
 pub use path::{CPath, c_values, path};
 pub use report::{Communicated, Evaluation, HistoryLine, Report};
 pub use study::PathPoint;
-pub(crate) use study::Study;
+pub(crate) use study::{Study, path_bytes};
 pub use trainer::Trainer;
 pub use warm_start::WarmStart;
 

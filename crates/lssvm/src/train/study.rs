@@ -178,13 +178,9 @@ impl<T: Scalar> Study<T> {
     /// What a path takes.
     fn bytes<U: Scalar>(&self, share: bool) -> u64 {
         let (n, m) = (self.rows.x.rows(), self.rows.x.cols());
-        let k = self.rows.targets.cols();
-        let value = size_of::<U>() as u64;
         let others = self.rows.validation.as_ref().map_or(0, |(x, _)| x.rows());
-        let data = value * (2 * n as u64 + 2 * others as u64) * (m as u64 + k as u64);
-        let factor = Store::<U>::bytes(n, Format::Full);
-        let matrices = if share { 2 * factor } else { factor };
-        BASE_BYTES + data + matrices + Path::<U>::bytes(n, k)
+        let shape = (n, m, self.rows.targets.cols());
+        BASE_BYTES + path_bytes::<U>(shape, others, share)
     }
 
     fn check_memory(&self, config: &Effective, share: bool) -> Result<()> {
@@ -200,6 +196,19 @@ impl<T: Scalar> Study<T> {
         }
         Ok(())
     }
+}
+
+/// What a path over c takes for rows of so many features and outputs, and `others` to validate.
+pub(crate) fn path_bytes<U: Scalar>(
+    (n, m, k): (usize, usize, usize),
+    others: usize,
+    share: bool,
+) -> u64 {
+    let value = size_of::<U>() as u64;
+    let data = value * (2 * n as u64 + 2 * others as u64) * (m as u64 + k as u64);
+    let factor = Store::<U>::bytes(n, Format::Full);
+    let matrices = if share { 2 * factor } else { factor };
+    data + matrices + Path::<U>::bytes(n, k)
 }
 
 fn points<U: Scalar>(

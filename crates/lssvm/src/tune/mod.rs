@@ -202,6 +202,9 @@ pub fn tune<T: Scalar>(
         trials: Vec::new(),
         rungs: Vec::new(),
         cut_short: false,
+        outputs,
+        threads: base.threads_asked_for(),
+        budget: base.memory.unwrap_or_else(memory::default_budget).0,
         relay: Relay {
             deadline: limits.seconds.map(|seconds| (start, seconds)),
             watcher,

@@ -1,12 +1,13 @@
 //! A search under way: trials, and who is asked to stop.
 
+use std::sync::Mutex;
 use std::time::Instant;
 
 use super::{Confirmation, Trial, TuneLimits, TuneWatcher};
 use crate::data::Dataset;
 use crate::linalg::Scalar;
 use crate::solve::{Flow, Iteration, Method, Observer, Stopped};
-use crate::train::{Config, Data, Evaluation, Study, Watcher, fit};
+use crate::train::{Config, Data, Evaluation, Study, Watcher, fit, path_bytes};
 use crate::{Error, Result};
 
 /// Share of all rows on which the choice is confirmed, if it was made on fewer.
@@ -16,6 +17,9 @@ const CONFIRM_ON: f64 = 0.1;
 /// least so many are.
 const EACH_FINALIST: usize = 40;
 const LEAST_FINALISTS: usize = 4;
+
+/// Rows up to which a kernel has one thread, and others of the same rung the other threads.
+const ROWS_OF_ONE_THREAD: usize = 2_048;
 
 /// A candidate: its place, and its settings.
 pub(crate) type Candidate = (usize, Config);
@@ -41,6 +45,10 @@ pub(super) struct Search<'a> {
     pub(super) trials: Vec<Trial>,
     pub(super) rungs: Vec<usize>,
     pub(super) cut_short: bool,
+    /// What there is of numbers to learn, threads and memory.
+    pub(super) outputs: usize,
+    pub(super) threads: usize,
+    pub(super) budget: u64,
     pub(super) relay: Relay<'a>,
 }
 
@@ -53,26 +61,34 @@ impl Search<'_> {
     ) -> Result<Vec<usize>> {
         let first = self.trials.len();
         let of = alive.iter().map(Vec::len).sum();
-        let mut study: Option<Study<T>> = None;
         let mut least = vec![f64::INFINITY; alive.len()];
-        for (place, family) in alive.iter().enumerate() {
+        let at_once = self.at_once(part, alive.len());
+        let mut studies: Vec<Option<Study<T>>> = (0..at_once).map(|_| None).collect();
+        let mut places = 0..;
+        for families in alive.chunks(at_once) {
             if self.relay.flow() == Flow::Stop {
                 self.cut_short = true;
                 break;
             }
-            let trials = match attempt(part, family, &mut study, &mut self.relay) {
-                // Somebody asked to stop in the middle of it.
-                Err(Error::Interrupted) => {
-                    self.cut_short = true;
-                    break;
-                }
-                trials => trials?,
-            };
-            for trial in trials {
-                least[place] = least[place].min(trial.error);
-                self.note(trial, first, of);
-                if self.cut_short {
-                    break;
+            for (trials, place) in self
+                .attempts(part, families, &mut studies)
+                .into_iter()
+                .zip(&mut places)
+            {
+                let trials = match trials {
+                    // Somebody asked to stop in the middle of it.
+                    Err(Error::Interrupted) => {
+                        self.cut_short = true;
+                        break;
+                    }
+                    trials => trials?,
+                };
+                for trial in trials {
+                    least[place] = least[place].min(trial.error);
+                    self.note(trial, first, of);
+                    if self.cut_short {
+                        break;
+                    }
                 }
             }
             if self.cut_short {
@@ -82,6 +98,60 @@ impl Search<'_> {
         let mut places: Vec<usize> = (0..alive.len()).collect();
         places.sort_by(|&a, &b| least[a].total_cmp(&least[b]));
         Ok(places)
+    }
+
+    /// Families that are tried side by side, with a thread each: few rows do not keep several
+    /// threads busy.
+    fn at_once<T: Scalar>(&self, part: &Dataset<T>, families: usize) -> usize {
+        if part.n_samples() > ROWS_OF_ONE_THREAD {
+            return 1;
+        }
+        let (n, m) = (part.n_samples(), part.n_features());
+        let each = path_bytes::<f64>((n, m, self.outputs), 0, true).max(1);
+        let room = (self.budget / 2 / each) as usize;
+        self.threads.min(room).min(families).max(1)
+    }
+
+    /// Tries some families, each with a study of its own.
+    fn attempts<T: Scalar>(
+        &mut self,
+        part: &Dataset<T>,
+        families: &[Family],
+        studies: &mut [Option<Study<T>>],
+    ) -> Vec<Result<Vec<Trial>>> {
+        let threads = (studies.len() > 1).then_some(1);
+        if families.len() == 1 {
+            return vec![attempt(
+                part,
+                (&families[0], threads),
+                &mut studies[0],
+                &mut self.relay,
+            )];
+        }
+        let deadline = self.relay.deadline;
+        let watcher: &mut dyn TuneWatcher = &mut *self.relay.watcher;
+        let watcher = Mutex::new(watcher);
+        std::thread::scope(|scope| {
+            let begun: Vec<_> = families
+                .iter()
+                .zip(studies)
+                .map(|(family, study)| {
+                    let watcher = &watcher;
+                    scope.spawn(move || {
+                        let mut relay = Relay {
+                            watcher: &mut Shared(watcher),
+                            deadline,
+                        };
+                        attempt(part, (family, threads), study, &mut relay)
+                    })
+                })
+                .collect();
+            let ended = begun.into_iter().map(|thread| match thread.join() {
+                Ok(trials) => trials,
+                Err(panic) => std::panic::resume_unwind(panic),
+            });
+            ended.collect()
+        })
     }
 
     /// Judges the best settings on the rows of the last rung by exact leave-one-out errors on more
@@ -253,10 +323,10 @@ fn c_of(config: &Config) -> f64 {
 }
 
 /// Judges candidates that differ in c alone by their leave-one-out errors. `study`: what
-/// candidates of the same preprocessing share.
+/// candidates of the same preprocessing share; `threads`: if not those of the settings.
 fn attempt<T: Scalar>(
     part: &Dataset<T>,
-    family: &Family,
+    (family, threads): (&Family, Option<usize>),
     study: &mut Option<Study<T>>,
     relay: &mut Relay<'_>,
 ) -> Result<Vec<Trial>> {
@@ -264,6 +334,7 @@ fn attempt<T: Scalar>(
     let config = Config {
         loo: Some(true),
         method: Some(Method::Exact),
+        threads: threads.or(family[0].1.threads),
         ..family[0].1.clone()
     };
     let steps = config.preprocess.clone().unwrap_or_default();
@@ -351,6 +422,19 @@ fn whole<T: Scalar>(train: Dataset<T>) -> Data<T> {
         train,
         validation: None,
         test: None,
+    }
+}
+
+/// A watcher for several threads.
+struct Shared<'a, 'b>(&'a Mutex<&'b mut dyn TuneWatcher>);
+
+impl TuneWatcher for Shared<'_, '_> {
+    fn flow(&mut self) -> Flow {
+        match self.0.lock() {
+            Ok(mut watcher) => watcher.flow(),
+            // Another thread panicked, which will be told.
+            Err(_) => Flow::Stop,
+        }
     }
 }
 
