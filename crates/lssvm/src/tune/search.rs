@@ -65,21 +65,18 @@ impl Search<'_> {
         let at_once = self.at_once(part, alive.len());
         let mut studies: Vec<Option<Study<T>>> = (0..at_once).map(|_| None).collect();
         let mut places = 0..;
-        for families in alive.chunks(at_once) {
+        'rung: for families in alive.chunks(at_once) {
             if self.relay.flow() == Flow::Stop {
                 self.cut_short = true;
                 break;
             }
-            for (trials, place) in self
-                .attempts(part, families, &mut studies)
-                .into_iter()
-                .zip(&mut places)
-            {
+            let tried = self.attempts(part, families, &mut studies);
+            for (trials, place) in tried.into_iter().zip(&mut places) {
                 let trials = match trials {
                     // Somebody asked to stop in the middle of it.
                     Err(Error::Interrupted) => {
                         self.cut_short = true;
-                        break;
+                        break 'rung;
                     }
                     trials => trials?,
                 };
@@ -87,12 +84,9 @@ impl Search<'_> {
                     least[place] = least[place].min(trial.error);
                     self.note(trial, first, of);
                     if self.cut_short {
-                        break;
+                        break 'rung;
                     }
                 }
-            }
-            if self.cut_short {
-                break;
             }
         }
         let mut places: Vec<usize> = (0..alive.len()).collect();
