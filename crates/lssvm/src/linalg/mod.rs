@@ -10,6 +10,7 @@
 //!
 //! Functions run on the current rayon pool and use all of its threads.
 
+mod aligned;
 mod csr;
 pub mod dense;
 pub mod eigen;
@@ -25,6 +26,7 @@ pub mod skinny;
 pub mod tiled;
 pub mod two_sided;
 
+pub use aligned::Aligned;
 pub use csr::{Csr, CsrRef, MOST_COLUMNS};
 pub use dense::{Output, Parallel};
 pub use eigen::eigen;

@@ -22,10 +22,11 @@ use half::f16;
 use super::half::Lanes;
 use super::simd::{Arch, Job, LINE, MOST_LANES, Vector, dispatch, prefetch};
 use super::skinny::{groups, with_group};
-use super::{MatRef, Scalar};
+use super::{Aligned, MatRef, Scalar};
 
-/// Bytes of a row of a block: a block and its mirror image fill the first-level cache.
-const BLOCK_BYTES: usize = 256;
+/// Bytes of a row of a block: a block and its mirror image leave room in the first-level cache
+/// for what is fetched. With rows of 256 a product took 1.1 times as long, in some builds 1.4 (Zen 5).
+const BLOCK_BYTES: usize = 128;
 
 /// Registers of a row that share the loads of V or U.
 const REGISTERS: usize = 2;
@@ -66,33 +67,6 @@ struct Side<T> {
     sums: Aligned<T>,
     /// What they are relative to.
     scale: T,
-}
-
-/// Values that begin with a line of the cache, so that no register is loaded from two lines.
-#[derive(Debug, Default)]
-struct Aligned<T> {
-    values: Vec<T>,
-    begin: usize,
-}
-
-impl<T: Scalar> Aligned<T> {
-    /// So many zeros instead of what there was.
-    fn zeros(&mut self, count: usize) {
-        self.values.clear();
-        self.values.resize(count + LINE / size_of::<T>(), T::ZERO);
-        // Its value need not mean anything, says its documentation.
-        let offset = self.values.as_ptr().align_offset(LINE);
-        self.begin = offset.min(LINE / size_of::<T>());
-        self.values.truncate(self.begin + count);
-    }
-
-    fn get(&self) -> &[T] {
-        &self.values[self.begin..]
-    }
-
-    fn get_mut(&mut self) -> &mut [T] {
-        &mut self.values[self.begin..]
-    }
 }
 
 /// Rows and columns of a block.
@@ -149,6 +123,29 @@ impl<T: Scalar> TwoSided<T> {
         self.left.each(rows, self.k, f);
     }
 
+    /// Zeros to add products of so many rows to, in this memory if it has the room.
+    pub fn sums(&self, rows: usize, mut memory: Vec<f64>) -> Sums {
+        let edge = edge::<T>();
+        memory.clear();
+        memory.resize(rows.next_multiple_of(edge) * self.k, 0.0);
+        Sums {
+            rows,
+            k: self.k,
+            edge,
+            values: memory,
+        }
+    }
+
+    /// Adds all of T·V, for the last tile.
+    pub fn add_right(&self, sums: &mut Sums) {
+        self.right.add_to(sums);
+    }
+
+    /// The same of Tᵀ·U.
+    pub fn add_left(&self, sums: &mut Sums) {
+        self.left.add_to(sums);
+    }
+
     /// Both products by blocks.
     #[inline(always)]
     fn by_blocks<A: Arch>(
@@ -159,8 +156,8 @@ impl<T: Scalar> TwoSided<T> {
         u: Option<MatRef<'_, T>>,
     ) {
         let room = edge::<T>() * (edge::<T>() + GAP);
-        self.block.zeros(room);
-        self.turned.zeros(room);
+        self.block.reset(room);
+        self.turned.reset(room);
         let scale = match tile {
             Tile::Full(_) => T::ONE,
             Tile::Half(_, scale) => scale,
@@ -195,7 +192,7 @@ impl<T: Scalar> Side<T> {
     /// For a product of so many rows.
     fn begin(&mut self, given: MatRef<'_, T>, rows: usize, scale: T) {
         let k = given.cols();
-        self.sums.zeros(rows.next_multiple_of(edge::<T>()) * k);
+        self.sums.reset(rows.next_multiple_of(edge::<T>()) * k);
         self.scale = scale;
         self.columns.clear();
         (0..given.rows()).for_each(|i| self.columns.extend_from_slice(given.row(i)));
@@ -203,14 +200,76 @@ impl<T: Scalar> Side<T> {
         self.columns.resize(whole * k, T::ZERO);
     }
 
-    #[inline(always)]
+    fn add_to(&self, sums: &mut Sums) {
+        assert_eq!(sums.values.len(), self.sums.len());
+        dispatch(Add {
+            sums: &mut sums.values,
+            side: self,
+        });
+    }
+
     fn each(&self, rows: usize, k: usize, mut f: impl FnMut(usize, usize, T)) {
-        let (edge, sums) = (edge::<T>(), self.sums.get());
-        for i in 0..rows {
-            let first = i / edge * edge * k + i % edge;
-            for c in 0..k {
-                f(i, c, self.scale * sums[first + c * edge]);
+        let sums = self.sums.chunks_exact((edge::<T>() * k).max(1));
+        each(sums, (rows, k), |i, c, v| f(i, c, self.scale * v));
+    }
+}
+
+/// Tells `f` row, column and value of sums, of which each block has one column after the other.
+#[inline(always)]
+fn each<'a, V: Copy + 'a>(
+    blocks: impl Iterator<Item = &'a [V]>,
+    (rows, k): (usize, usize),
+    mut f: impl FnMut(usize, usize, V),
+) {
+    let mut top = 0;
+    for block in blocks {
+        let edge = block.len() / k;
+        let height = edge.min(rows - top);
+        for (c, column) in block.chunks_exact(edge).enumerate() {
+            for (i, &sum) in column[..height].iter().enumerate() {
+                f(top + i, c, sum);
             }
+        }
+        top += height;
+    }
+}
+
+/// Sums of products of several tiles, in `f64`; of equal tile rows.
+#[derive(Debug)]
+pub struct Sums {
+    rows: usize,
+    k: usize,
+    edge: usize,
+    values: Vec<f64>,
+}
+
+impl Sums {
+    /// Tells `f` row, column and value of all.
+    pub fn each(&self, f: impl FnMut(usize, usize, f64)) {
+        let blocks = self.values.chunks_exact((self.edge * self.k).max(1));
+        each(blocks, (self.rows, self.k), f);
+    }
+
+    /// Their memory, for others.
+    pub fn into_memory(self) -> Vec<f64> {
+        self.values
+    }
+}
+
+/// Adds what one tile gave.
+struct Add<'a, T: Scalar> {
+    sums: &'a mut [f64],
+    side: &'a Side<T>,
+}
+
+impl<T: Scalar> Job for Add<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<A: Arch>(self) {
+        let scale = self.side.scale;
+        for (sum, &v) in self.sums.iter_mut().zip(&*self.side.sums) {
+            *sum += (scale * v).to_f64();
         }
     }
 }
@@ -262,22 +321,20 @@ impl<T: Scalar, V: Lanes<T>> Walk<'_, T, V> {
                     columns: (left, (left + edge).min(j)),
                 };
                 // SAFETY: this is `run`, for its own `A`.
-                unsafe {
-                    part.copy::<T, A>(room.block.get_mut(), room.turned.get_mut(), self.sides)
-                };
+                unsafe { part.copy::<T, A>(&mut room.block, &mut room.turned, self.sides) };
                 // The next rows of blocks, as many lines with each block.
                 let next = (top + edge) * j + left * edge;
                 let mut ahead = self.values.as_ptr().wrapping_add(next).cast::<u8>();
                 let both = [
-                    (self.sides.0, room.turned.get(), &mut room.right, left, top),
-                    (self.sides.1, room.block.get(), &mut room.left, top, left),
+                    (self.sides.0, &room.turned, &mut room.right, left, top),
+                    (self.sides.1, &room.block, &mut room.left, top, left),
                 ];
                 for (wanted, block, side, from, to) in both {
                     if !wanted {
                         continue;
                     }
                     let columns = &side.columns[from * k..(from + edge) * k];
-                    let sums = &mut side.sums.get_mut()[to * k..(to + edge) * k];
+                    let sums = &mut side.sums[to * k..(to + edge) * k];
                     for at in (0..edge).step_by(width) {
                         for (first, last) in groups::<A>(k, REGISTERS) {
                             with_group!(last - first, G => {

@@ -33,6 +33,7 @@ pub use columns::Columns;
 pub use cross::{Cross, add_scores, kernel_matrix};
 pub use grid::TILE;
 pub use products::Products;
+use shifted::Spare;
 pub use shifted::product_bytes;
 pub use store::{Format, Keep, Store, diagonal};
 pub use strip::Strip;
@@ -119,6 +120,7 @@ pub struct System<T: Scalar> {
     products: Option<Arc<Products<T>>>,
     /// Ω was given: it cannot be computed.
     given: bool,
+    spare: Spare,
 }
 
 /// Whether a number can be c.
@@ -209,6 +211,7 @@ impl<T: Scalar> System<T> {
             store: None,
             products: None,
             given: false,
+            spare: Spare::default(),
         })
     }
 

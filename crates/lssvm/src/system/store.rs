@@ -24,7 +24,7 @@ use crate::kernel::{FillBlock, Kernel, Samples, SamplesRef};
 use crate::linalg::factor::mirror_lower;
 use crate::linalg::half::{self, f16};
 use crate::linalg::two_sided::Tile;
-use crate::linalg::{MatMut, MatRef, Matrix, Scalar, huge};
+use crate::linalg::{Aligned, MatMut, MatRef, Matrix, Scalar};
 use crate::ranks::Shares;
 use crate::{Error, Result};
 
@@ -79,8 +79,8 @@ const NOWHERE: usize = usize::MAX;
 
 #[derive(Debug)]
 enum Values<T: Scalar> {
-    Full(Vec<T>),
-    Half { values: Vec<f16>, scale: T },
+    Full(Aligned<T>),
+    Half { values: Aligned<f16>, scale: T },
 }
 
 impl<T: Scalar> Store<T> {
@@ -101,9 +101,9 @@ impl<T: Scalar> Store<T> {
         };
         let starts = grid.places().map(start).collect();
         let values = match format {
-            Format::Full => Values::Full(huge::zeros(end)),
+            Format::Full => Values::Full(Aligned::zeros(end)),
             Format::Half => Values::Half {
-                values: huge::zeros(end),
+                values: Aligned::zeros(end),
                 scale: T::from_f64(largest),
             },
         };
