@@ -21,6 +21,8 @@ CACHE_MB = 1000
 """Kernel cache of the SVMs. The default of 100 to 200 MB holds a sixth of the 12,000 rows of a pair of digits."""
 BLOCK = 500
 """Rows of the kernel matrix computed at once."""
+PANEL = 4096
+"""Columns of the kernel matrix factored at once."""
 MOST_TRIES = 4
 """Of a Cholesky factorisation, with ten times the diagonal each."""
 
@@ -195,14 +197,43 @@ class Kernel:
                 power *= 2
 
 
+def factor_in_place(K):
+    """L of K = L Lᵀ in the lower half of K, panel after panel.
+
+    One call of LAPACK for all of it crashes with more than 2³¹ values: its indices have 32 bits.
+    """
+    from scipy.linalg import cholesky, solve_triangular
+
+    for start in range(0, len(K), PANEL):
+        end = min(start + PANEL, len(K))
+        if start:
+            K[start:, start:end] -= K[start:, :start] @ K[start:end, :start].T
+        own = cholesky(K[start:end, start:end], lower=True, check_finite=False)
+        K[start:end, start:end] = own
+        if end < len(K):
+            below = solve_triangular(own, K[end:, start:end].T, lower=True, check_finite=False)
+            K[end:, start:end] = below.T
+
+
+def solve_in_place(L, B):
+    """B becomes (L Lᵀ)⁻¹ B; L is in the lower half."""
+    from scipy.linalg import solve_triangular
+
+    panels = [(start, min(start + PANEL, len(L))) for start in range(0, len(L), PANEL)]
+    for start, end in panels:
+        B[start:end] -= L[start:end, :start] @ B[:start]
+        B[start:end] = solve_triangular(L[start:end, start:end], B[start:end], lower=True)
+    for start, end in reversed(panels):
+        B[start:end] -= L[end:, start:end].T @ B[end:]
+        B[start:end] = solve_triangular(L[start:end, start:end], B[start:end], lower=True, trans=1)
+
+
 def numpy_cholesky(data):
     """The whole system of docs/training.md.
 
     (Ω+λI) [V, u] = [Y, 1] by one f32 Cholesky factorisation in place; then the bias b = 1ᵀV / 1ᵀu and
     the weights a = V - u b. Only the lower half of Ω is computed.
     """
-    from scipy.linalg.lapack import spotrf, spotrs
-
     kernel, targets = Kernel(data.settings["kernel"]), Targets(data)
     rows = weights = bias = None
 
@@ -214,24 +245,24 @@ def numpy_cholesky(data):
             left, right = [part[start:end] for part in rows], [part[:end] for part in rows]
             kernel.fill(K[start:end, :end], left, right)
         K.reshape(-1)[:: n + 1] += np.float32(diagonal)
-        # Rows are columns to LAPACK. clean=1 would overflow an index at this size.
-        return spotrf(K.T, lower=0, clean=0, overwrite_a=1)
+        factor_in_place(K)
+        return K
 
     def fit():
         nonlocal rows, weights, bias
         rows = kernel.rows(data.X)
         diagonal = 1 / data.settings["c"]
         for _ in range(MOST_TRIES):
-            factored, failed = factor(diagonal)
-            if not failed:
+            try:
+                factored = factor(diagonal)
                 break
-            del factored
-            diagonal *= 10
+            except np.linalg.LinAlgError:
+                diagonal *= 10
         else:
             raise RuntimeError(f"not positive definite in f32, even with {diagonal / 10:g} on the diagonal")
-        sides = np.ones((len(data.X), targets.columns.shape[1] + 1), np.float32, order="F")
-        sides[:, :-1] = targets.columns
-        solved, _ = spotrs(factored, sides, lower=0, overwrite_b=1)
+        solved = np.ones((len(data.X), targets.columns.shape[1] + 1), np.float32)
+        solved[:, :-1] = targets.columns
+        solve_in_place(factored, solved)
         values, ones = solved[:, :-1].astype(np.float64), solved[:, -1].astype(np.float64)
         bias = values.sum(axis=0) / ones.sum()
         weights = (values - np.outer(ones, bias)).astype(np.float32)
