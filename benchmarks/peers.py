@@ -198,12 +198,19 @@ class Kernel:
 
 
 def factor_in_place(K):
-    """L of K = L Lᵀ in the lower half of K, panel after panel.
+    """L of K = L Lᵀ in the lower half of K, by one call of LAPACK.
 
-    One call of LAPACK for all of it crashes with more than 2³¹ values: its indices have 32 bits.
+    With more than 2³¹ values that crashes, since its indices have 32 bits: then panel after panel.
     """
     from scipy.linalg import cholesky, solve_triangular
+    from scipy.linalg.lapack import spotrf
 
+    if K.size < 2**31:
+        # Rows are columns to LAPACK.
+        _, failed = spotrf(K.T, lower=0, clean=0, overwrite_a=1)
+        if failed:
+            raise np.linalg.LinAlgError
+        return
     for start in range(0, len(K), PANEL):
         end = min(start + PANEL, len(K))
         if start:
