@@ -500,6 +500,14 @@ mod tests {
         };
         let tolerance = 16.0 * T::EPSILON * (n + j) as f64;
         let mut room = TwoSided::<T>::new(k);
+        // Each product once by itself, and twice in sums.
+        let twice = |room: &TwoSided<T>, rows, add: fn(&TwoSided<T>, &mut Sums)| {
+            let mut sums = room.sums(rows, vec![7.0; 9]);
+            (0..2).for_each(|_| add(room, &mut sums));
+            let mut all = vec![0.0; rows * k];
+            sums.each(|i, c, v| all[i * k + c] = v);
+            all
+        };
         for (right, left) in [(true, true), (true, false), (false, true)] {
             let (v, u) = (right.then_some(v.view()), left.then_some(u.view()));
             for portable in [false, true] {
@@ -509,14 +517,18 @@ mod tests {
                 }
                 let mut seen = 0;
                 if let Some(v) = v {
+                    let twice = twice(&room, n, TwoSided::add_right);
                     room.each_right(n, |i, c, found| {
+                        assert_eq!(twice[i * k + c], 2.0 * found.to_f64());
                         let plain: f64 = (0..j).map(|l| value(i, l) * v.row(l)[c].to_f64()).sum();
                         assert!((found.to_f64() - plain).abs() <= tolerance, "({i}, {c})");
                         seen += 1;
                     });
                 }
                 if let Some(u) = u {
+                    let twice = twice(&room, j, TwoSided::add_left);
                     room.each_left(j, |l, c, found| {
+                        assert_eq!(twice[l * k + c], 2.0 * found.to_f64());
                         let plain: f64 = (0..n).map(|i| value(i, l) * u.row(i)[c].to_f64()).sum();
                         assert!((found.to_f64() - plain).abs() <= tolerance, "({l}, {c})");
                         seen += 1;
