@@ -40,6 +40,15 @@ pub(super) fn families(all: Vec<Candidate>) -> Vec<Family> {
     families
 }
 
+/// How families did in a rung.
+pub(super) struct Ranking {
+    /// Their places, the best first.
+    pub(super) places: Vec<usize>,
+    /// So many of the first cannot be told from the best: their least errors are within one
+    /// standard error of it.
+    pub(super) alike: usize,
+}
+
 /// A search under way.
 pub(super) struct Search<'a> {
     pub(super) trials: Vec<Trial>,
@@ -53,15 +62,16 @@ pub(super) struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Tries families on a sample; returns their places, the best first.
+    /// Tries families on a sample.
     pub(super) fn rung<T: Scalar>(
         &mut self,
         part: &Dataset<T>,
         alive: &[Family],
-    ) -> Result<Vec<usize>> {
+    ) -> Result<Ranking> {
         let first = self.trials.len();
         let of = alive.iter().map(Vec::len).sum();
-        let mut least = vec![f64::INFINITY; alive.len()];
+        // The least error of each, and its standard error.
+        let mut least = vec![(f64::INFINITY, 0.0); alive.len()];
         let at_once = self.at_once(part, alive.len());
         let mut studies: Vec<Option<Study<T>>> = (0..at_once).map(|_| None).collect();
         let mut places = 0..;
@@ -81,7 +91,9 @@ impl Search<'_> {
                     trials => trials?,
                 };
                 for trial in trials {
-                    least[place] = least[place].min(trial.error);
+                    if trial.error < least[place].0 {
+                        least[place] = (trial.error, trial.standard_error);
+                    }
                     self.note(trial, first, of);
                     if self.cut_short {
                         break 'rung;
@@ -90,8 +102,15 @@ impl Search<'_> {
             }
         }
         let mut places: Vec<usize> = (0..alive.len()).collect();
-        places.sort_by(|&a, &b| least[a].total_cmp(&least[b]));
-        Ok(places)
+        places.sort_by(|&a, &b| least[a].0.total_cmp(&least[b].0));
+        let most = places
+            .first()
+            .map_or(0.0, |&best| least[best].0 + least[best].1);
+        let alike = places.iter().filter(|&&place| least[place].0 <= most);
+        Ok(Ranking {
+            alike: alike.count(),
+            places,
+        })
     }
 
     /// Families that are tried side by side, with a thread each: few rows do not keep several
