@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use lssvm::Error;
 use lssvm::data::Rows;
-use lssvm::linalg::Scalar;
+use lssvm::linalg::{Levels, Scalar};
 use lssvm::memory::Size;
 use lssvm::model::Model;
 use lssvm::ranks::Ranks;
@@ -36,7 +36,9 @@ fn batch_rows<T: Scalar>(model: &Model<T>, budget: Size, kept: u64) -> lssvm::Re
     // as numbers and as text.
     let widths = 2 * model.n_features() + 2 * model.pipeline().n_features_out();
     let row = (widths * size_of::<T>() + 64 * model.n_outputs()) as u64;
-    let fixed = model.size_bytes() + PROGRAM + kept;
+    // And perhaps as bytes.
+    let row = row + Levels::bytes(1, model.pipeline().n_features_out());
+    let fixed = model.memory_bytes() + PROGRAM + kept;
     let fitting = budget.0.saturating_sub(fixed) / row;
     if fitting == 0 {
         return Err(Error::Memory {

@@ -2,7 +2,10 @@
 
 use super::{FillBlock, Kernel, sparse};
 use crate::linalg::simd::{Arch, Job, Vector, dispatch, mul_add};
-use crate::linalg::{MatMut, MatRef, Output, Parallel, Points, PointsRef, Scalar, sum_of_squares};
+use crate::linalg::{
+    Levels, LevelsRef, MatMut, MatRef, Output, Parallel, Points, PointsRef, Scalar, levels,
+    sum_of_squares,
+};
 
 /// Rows with what a kernel needs to know of each.
 #[derive(Debug, Clone)]
@@ -10,12 +13,33 @@ pub struct Samples<T: Scalar> {
     rows: Points<T>,
     /// ‖x‖² of each row, for kernels of the distance; else empty.
     squared_norms: Vec<T>,
+    /// The rows as bytes, as far as they are of that form, if the kernel is one of inner
+    /// products.
+    levels: Option<Levels>,
 }
 
 impl<T: Scalar> Samples<T> {
     /// Prepares rows for this kernel.
     pub fn new(rows: impl Into<Points<T>>, kernel: &Kernel) -> Self {
         let rows = rows.into();
+        let levels = match (&rows, kernel.relation()) {
+            (Points::Dense(rows), Relation::Products) => Levels::of(rows.view()),
+            _ => None,
+        };
+        Self::with_levels(rows, kernel, levels)
+    }
+
+    /// Prepares rows that kernel values between them and `these` are wanted of.
+    pub fn beside(these: SamplesRef<'_, T>, rows: impl Into<Points<T>>, kernel: &Kernel) -> Self {
+        let rows = rows.into();
+        let levels = match (&rows, these.levels) {
+            (Points::Dense(rows), Some(_)) => Some(Levels::of_some(rows.view())),
+            _ => None,
+        };
+        Self::with_levels(rows, kernel, levels)
+    }
+
+    fn with_levels(rows: Points<T>, kernel: &Kernel, levels: Option<Levels>) -> Self {
         let squares = |i: usize| match &rows {
             Points::Dense(rows) => sum_of_squares(rows.row(i)),
             Points::Sparse(rows) => sum_of_squares(rows.row(i).1),
@@ -27,7 +51,24 @@ impl<T: Scalar> Samples<T> {
         Self {
             rows,
             squared_norms,
+            levels,
         }
+    }
+
+    /// Bytes in memory.
+    pub fn bytes(&self) -> u64 {
+        let levels = self.levels.as_ref().map_or(0, Levels::size_bytes);
+        self.rows.bytes() + levels + size_of_val(&self.squared_norms[..]) as u64
+    }
+
+    /// Bytes of rows once they are prepared. At most: whether they are levels too is told by
+    /// one of them.
+    pub fn bytes_of(rows: &Points<T>) -> u64 {
+        let levels = match rows {
+            Points::Dense(rows) => Levels::most_bytes(rows.view()),
+            Points::Sparse(_) => 0,
+        };
+        rows.bytes() + levels + (size_of::<T>() * rows.rows()) as u64
     }
 
     /// The rows.
@@ -65,6 +106,7 @@ impl<T: Scalar> Samples<T> {
         SamplesRef {
             rows: self.rows.range(start, end),
             squared_norms: self.squared_norms.get(start..end).unwrap_or(&[]),
+            levels: self.levels.as_ref().map(|l| l.range(start, end)),
         }
     }
 
@@ -72,6 +114,7 @@ impl<T: Scalar> Samples<T> {
     pub fn reordered(self, order: &[usize]) -> Self {
         Self {
             squared_norms: self.norms_of(order),
+            levels: self.levels.map(|l| l.select_rows(order)),
             rows: self.rows.reordered(order),
         }
     }
@@ -81,6 +124,7 @@ impl<T: Scalar> Samples<T> {
         Self {
             rows: self.rows.select_rows(indices),
             squared_norms: self.norms_of(indices),
+            levels: self.levels.as_ref().map(|l| l.select_rows(indices)),
         }
     }
 
@@ -98,6 +142,7 @@ impl<T: Scalar> Samples<T> {
 pub struct SamplesRef<'a, T> {
     rows: PointsRef<'a, T>,
     squared_norms: &'a [T],
+    levels: Option<LevelsRef<'a>>,
 }
 
 impl<'a, T: Scalar> SamplesRef<'a, T> {
@@ -116,6 +161,7 @@ impl<'a, T: Scalar> SamplesRef<'a, T> {
         SamplesRef {
             rows: self.rows.range(start, end),
             squared_norms: self.squared_norms.get(start..end).unwrap_or(&[]),
+            levels: self.levels.map(|l| l.range(start, end)),
         }
     }
 }
@@ -158,10 +204,33 @@ pub enum Relation {
 }
 
 impl<T: Scalar> FillBlock<T> for Relation {
-    fn fill(&self, out: MatMut<'_, T>, x: SamplesRef<'_, T>, z: SamplesRef<'_, T>) {
+    fn fill(&self, mut out: MatMut<'_, T>, x: SamplesRef<'_, T>, z: SamplesRef<'_, T>) {
         assert_eq!((out.rows(), out.cols()), (x.len(), z.len()));
         assert_eq!(x.rows.cols(), z.rows.cols());
-        match (x.rows, z.rows) {
+        if let (Relation::Products, Some(x_levels), Some(z_levels)) = (self, x.levels, z.levels)
+            && z_levels.is_whole()
+        {
+            for (rows, fit) in x_levels.runs() {
+                let out = out.reborrow().row_range(rows.start, rows.end);
+                let (x, x_levels) = (
+                    x.range(rows.start, rows.end),
+                    x_levels.range(rows.start, rows.end),
+                );
+                match fit {
+                    true => levels::products(out, x_levels, z_levels),
+                    false => self.of_numbers(out, x.rows, z.rows),
+                }
+            }
+            return;
+        }
+        self.of_numbers(out, x.rows, z.rows);
+    }
+}
+
+impl Relation {
+    /// The same whatever the rows are.
+    fn of_numbers<T: Scalar>(self, out: MatMut<'_, T>, x: PointsRef<'_, T>, z: PointsRef<'_, T>) {
+        match (x, z) {
             (PointsRef::Dense(x), PointsRef::Dense(z)) => match self {
                 Relation::Distances => dispatch(Distances { out, x, z }),
                 Relation::Products => {
@@ -448,6 +517,20 @@ mod tests {
             .prop_map(move |values| Matrix::from_vec(rows, cols, values))
     }
 
+    /// Rows of pixels that were centred and scaled.
+    fn levels(rows: usize, cols: usize) -> impl Strategy<Value = Matrix<f64>> {
+        let row = prop::collection::vec(0u8..=255, cols);
+        let rows = prop::collection::vec((row, 0.5f64..2.0), rows);
+        rows.prop_map(move |rows| {
+            let values = |(row, scale): (Vec<u8>, f64)| {
+                let scaled = move |v| scale * (f64::from(v) - 90.0) / 255.0 / (cols as f64).sqrt();
+                row.into_iter().map(scaled)
+            };
+            let values: Vec<f64> = rows.into_iter().flat_map(values).collect();
+            Matrix::from_vec(values.len() / cols, cols, values)
+        })
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(24))]
 
@@ -469,6 +552,32 @@ mod tests {
         ) {
             for kernel in &KERNELS {
                 agrees::<f64>(kernel, &x, &z, 1e-12);
+                agrees::<f32>(kernel, &x, &z, 2e-4);
+            }
+        }
+
+        #[test]
+        fn blocks_of_levels_agree_with_the_definition(
+            (x, z) in (1usize..20, 1usize..40, 32usize..90)
+                .prop_flat_map(|(n, m, d)| (levels(n, d), levels(m, d))),
+            other in 0usize..30,
+        ) {
+            // Perhaps one row of X is not of the form.
+            let mut x = x;
+            if other < x.rows() {
+                x.set(other, 7, 0.123_456_789);
+            }
+            for kernel in &KERNELS {
+                let support = Samples::new(z.clone(), kernel);
+                let queries = Samples::beside(support.view(), x.clone(), kernel);
+                let mut out = Matrix::zeros(x.rows(), z.rows());
+                kernel.fill(out.view_mut(), queries.view(), support.view());
+                for i in 0..x.rows() {
+                    for j in 0..z.rows() {
+                        let off = out.get(i, j) - value(kernel, x.row(i), z.row(j));
+                        prop_assert!(off.abs() < 1e-11 * out.get(i, j).abs().max(1.0));
+                    }
+                }
                 agrees::<f32>(kernel, &x, &z, 2e-4);
             }
         }

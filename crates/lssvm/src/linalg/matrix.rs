@@ -377,6 +377,19 @@ impl<'a, T: Scalar> MatMut<'a, T> {
         MatRef::strided(self.rows, self.cols, self.stride, self.values)
     }
 
+    /// Rows `start..end`.
+    pub fn row_range(self, start: usize, end: usize) -> MatMut<'a, T> {
+        assert!(start <= end && end <= self.rows);
+        // The last row may end before the stride does.
+        let values = self.values.get_mut(start * self.stride..);
+        MatMut::strided(
+            end - start,
+            self.cols,
+            self.stride,
+            values.unwrap_or_default(),
+        )
+    }
+
     /// Columns `start..end`.
     pub fn col_range(self, start: usize, end: usize) -> MatMut<'a, T> {
         assert!(start <= end && end <= self.cols);

@@ -225,6 +225,11 @@ impl<T: Scalar> Model<T> {
         self.support.points().bytes() + (values * size_of::<T>()) as u64
     }
 
+    /// Bytes that it takes in memory, where its rows are prepared for the kernel.
+    pub fn memory_bytes(&self) -> u64 {
+        self.size_bytes() - self.support.points().bytes() + self.support.bytes()
+    }
+
     /// The support rows, preprocessed.
     pub fn support(&self) -> &Samples<T> {
         &self.support

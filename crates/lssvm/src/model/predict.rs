@@ -50,7 +50,7 @@ impl<T: Scalar> Model<T> {
             Points::Dense(_) => self.pipeline().transform(raw.into_dense())?.into(),
             support => self.pipeline().transform_points(raw)?.like(support),
         };
-        Ok(Samples::new(rows, self.kernel()))
+        Ok(Samples::beside(self.support.view(), rows, self.kernel()))
     }
 
     fn check_features(&self, found: usize) -> Result<()> {

@@ -73,7 +73,7 @@ impl<T: Scalar> Followed<T> {
     /// `rows`: preprocessed; `stored`: keep Ω(rows, training rows) in memory.
     pub fn new(system: &System<T>, rows: impl Into<Points<T>>, truth: Truth, stored: bool) -> Self {
         let rows = rows.into().like(system.samples().points());
-        let queries = Samples::new(rows, system.kernel());
+        let queries = Samples::beside(system.samples().view(), rows, system.kernel());
         let scores = Matrix::zeros(queries.len(), system.outputs());
         let cross = match stored {
             true => Cross::stored(queries, system.kernel(), system.samples()),

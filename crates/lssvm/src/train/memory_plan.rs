@@ -1,7 +1,7 @@
 //! What a run will hold in memory, worked out before anything large is allocated.
 
 use super::Effective;
-use crate::kernel::KernelName;
+use crate::kernel::{KernelName, Samples};
 use crate::linalg::{Points, Scalar};
 use crate::ranks::Shares;
 use crate::solve::exact::Exact;
@@ -71,8 +71,9 @@ impl MemoryPlan {
         let value = size_of::<T>() as u64;
         let rows = |part: &Option<Points<T>>| part.as_ref().map_or(0, |p| p.rows());
         let others: usize = parts.iter().map(|p| rows(p)).sum();
-        let held = parts.iter().copied().flatten().map(Points::bytes);
-        let own = shares.ranks().largest(train.bytes());
+        let held = parts.iter().copied().flatten();
+        let held = held.map(Samples::bytes_of);
+        let own = shares.ranks().largest(Samples::bytes_of(train));
         let mut features = held.sum::<u64>() + own;
         if train.is_sparse() {
             features = features.saturating_add(bytes_of_columns(train.cols()));

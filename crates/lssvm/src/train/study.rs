@@ -6,7 +6,7 @@ use super::memory_plan::BASE_BYTES;
 use super::prepare::{Prepared, Transformed, truth_of};
 use super::{Config, Effective, Evaluation, StreamData, in_pool};
 use crate::kernel::{FillBlock, Kernel, Relation, Samples};
-use crate::linalg::{Matrix, Precision, Scalar};
+use crate::linalg::{Levels, Matrix, Precision, Scalar};
 use crate::solve::path::{Path, Point, points as points_of_path};
 use crate::solve::{OpenBlock, Phase, Phases, Work};
 use crate::system::{Cross, Format, Products, Store, System};
@@ -208,7 +208,9 @@ pub(crate) fn path_bytes<U: Scalar>(
     let data = value * (2 * n as u64 + 2 * others as u64) * (m as u64 + k as u64);
     let factor = Store::<U>::bytes(n, Format::Full);
     let matrices = if share { 2 * factor } else { factor };
-    data + matrices + Path::<U>::bytes(n, k)
+    // Rows of levels are kept as bytes, too.
+    let levels = Levels::bytes(n + others, m);
+    data + levels + matrices + Path::<U>::bytes(n, k)
 }
 
 fn points<U: Scalar>(
@@ -251,7 +253,11 @@ fn judge<T: Scalar, U: Scalar>(
         });
     }
     if let Some((x, truth)) = &rows.validation {
-        let cross = Cross::recomputed(Samples::new(x.cast::<U>(), system.kernel()));
+        let cross = Cross::recomputed(Samples::beside(
+            system.samples().view(),
+            x.cast::<U>(),
+            system.kernel(),
+        ));
         // The weights of all c beside each other: one pass over the kernel.
         let k = system.outputs();
         let all = Matrix::from_fn(system.n(), k * points.len(), |i, column| {

@@ -8,7 +8,7 @@ use rayon::prelude::*;
 
 use crate::data::Rows;
 use crate::kernel::{FillBlock, Kernel, Samples, SamplesRef};
-use crate::linalg::{MatMut, MatRef, Matrix, Points, Scalar, skinny};
+use crate::linalg::{Levels, MatMut, MatRef, Matrix, Points, Scalar, skinny};
 use crate::ranks::Ranks;
 use crate::{Error, Result};
 
@@ -172,7 +172,10 @@ impl<T: Scalar> Pass<'_, T> {
     fn batch(&self, rows: Range<usize>) -> Result<Batch<'_, T>> {
         Ok(match self.source {
             Source::Held(samples) => Batch::Held(samples.range(rows.start, rows.end)),
-            Source::Read(all) => Batch::Read(Samples::new(all.points(rows)?, self.kernel)),
+            Source::Read(all) => {
+                let rows = all.points(rows)?;
+                Batch::Read(Samples::beside(self.centers, rows, self.kernel))
+            }
         })
     }
 
@@ -237,9 +240,11 @@ impl<T: Scalar> Pass<'_, T> {
             true => n * preprocessed,
             false => batch * (2 * preprocessed + raw + preprocessed),
         };
+        // Rows of levels are kept as bytes, too.
+        let levels = Levels::bytes(if held { n } else { batch }, preprocessed) as usize;
         let blocks = threads * block_rows::<T>(centers) * centers;
         let sums = batch.div_ceil(TASK_ROWS) * columns * centers;
-        (value * (batches + blocks + sums) + size_of::<f64>() * columns * centers) as u64
+        (levels + value * (batches + blocks + sums) + size_of::<f64>() * columns * centers) as u64
     }
 }
 
