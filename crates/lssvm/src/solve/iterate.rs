@@ -6,7 +6,9 @@
 //! ```
 //!
 //! One product with S serves all columns; each has its own α and β, and rests when its
-//! residual is small enough. See [`super::pcg`] for how it solves the system.
+//! residual is small enough. A last column that is the sum of the others, as 1 is of the
+//! indicators of classes, need not be solved: it is their sum in V and in R too. See
+//! [`super::pcg`] for how it solves the system.
 
 use super::bordering::{left_over, true_product};
 use super::preconditioner::Preconditioner;
@@ -52,13 +54,14 @@ impl<T: Scalar> Iterate<T> {
         shares.fold(0.0, f64::max)
     }
 
-    /// Columns whose residual is not yet small enough; all that are not zero if each
-    /// of them is. `scale`: what residuals are small beside.
-    fn awake(&mut self, ranks: &Ranks, scale: &[f64]) -> Vec<usize> {
+    /// Columns to be solved whose residual is not yet small enough; all that are not zero if
+    /// each of them is.
+    fn awake(&mut self, ranks: &Ranks, right: &Right) -> Vec<usize> {
         let norms = all_dots(ranks, &self.r, &self.r);
+        let solved = norms.len() - usize::from(right.last_is_sum);
         let larger = |rest: f64| {
-            let above = |&c: &usize| norms[c].sqrt() > rest * scale[c];
-            (0..norms.len()).filter(above).collect::<Vec<_>>()
+            let above = |&c: &usize| norms[c].sqrt() > rest * right.scale[c];
+            (0..solved).filter(above).collect::<Vec<_>>()
         };
         let awake = larger(self.rest);
         if !awake.is_empty() {
@@ -69,16 +72,16 @@ impl<T: Scalar> Iterate<T> {
         larger(0.0)
     }
 
-    /// One iteration of all columns that are awake. `scale`: as for [`Iterate::awake`].
+    /// One iteration of all columns that are awake.
     pub(super) fn step(
         &mut self,
         work: &mut Work<'_, T>,
         preconditioner: &Preconditioner<T>,
-        scale: &[f64],
+        right: &Right,
     ) {
         let system = work.system;
         let ranks = system.ranks();
-        let awake = self.awake(ranks, scale);
+        let awake = self.awake(ranks, right);
         if awake.is_empty() {
             return;
         }
@@ -116,6 +119,10 @@ impl<T: Scalar> Iterate<T> {
                 self.d.row_mut(i)[place] = d.get(i, c);
             }
         }
+        if right.last_is_sum {
+            add_up_to_last(&mut self.v);
+            add_up_to_last(&mut self.r);
+        }
     }
 
     /// Computes R of these right-hand sides anew, and returns S V.
@@ -128,6 +135,41 @@ impl<T: Scalar> Iterate<T> {
             self.rz.fill(0.0);
         }
         product
+    }
+}
+
+/// What is known of the right-hand sides before the first step.
+pub(super) struct Right {
+    /// What the residuals of the columns are small beside: their norms.
+    pub(super) scale: Vec<f64>,
+    /// Whether the last column is the sum of the others.
+    last_is_sum: bool,
+}
+
+impl Right {
+    /// Of these, of which each rank has its own rows; `scale`: the norms of the columns that
+    /// they stand for.
+    pub(super) fn new<T: Scalar>(ranks: &Ranks, right: &Matrix<T>, scale: Vec<f64>) -> Self {
+        let is_sum = |row: &[T]| match row.split_last() {
+            Some((&last, others)) => others.iter().copied().sum::<T>() == last,
+            None => false,
+        };
+        let several = right.cols() > 2;
+        let own = several && right.values().chunks_exact(right.cols()).all(is_sum);
+        Self {
+            scale,
+            last_is_sum: ranks.all(own),
+        }
+    }
+}
+
+/// The last column ← the sum of the others.
+fn add_up_to_last<T: Scalar>(a: &mut Matrix<T>) {
+    let k = a.cols();
+    for row in a.values_mut().chunks_exact_mut(k) {
+        if let Some((last, others)) = row.split_last_mut() {
+            *last = others.iter().copied().sum();
+        }
     }
 }
 

@@ -19,7 +19,7 @@
 //! there (iterative refinement): the answer is that of the true system.
 
 use super::bordering::{Reached, right_hand_sides};
-use super::iterate::{COLUMN_SHARE, Iterate, all_dots};
+use super::iterate::{COLUMN_SHARE, Iterate, Right, all_dots};
 use super::leave_one_out::Left;
 use super::preconditioner::{Preconditioner, rank_for};
 use super::state::unfit;
@@ -50,10 +50,9 @@ pub struct Pcg<T: Scalar> {
 /// What steps need and do not change.
 struct Tools<T: Scalar> {
     preconditioner: Preconditioner<T>,
-    /// The right-hand sides.
+    /// The right-hand sides, and what is known of them.
     right: Matrix<T>,
-    /// The norms of [Y 1]'s columns.
-    scale: Vec<f64>,
+    known: Right,
 }
 
 impl<T: Scalar> Pcg<T> {
@@ -97,13 +96,14 @@ impl<T: Scalar> Pcg<T> {
 
     fn tools(&self, work: &mut Work<'_, T>) -> Result<Tools<T>> {
         let whole = right_hand_sides(work.system);
+        let ranks = work.system.ranks();
+        // The norms of [Y 1]'s columns.
+        let scale = all_dots(ranks, &whole, &whole).into_iter().map(f64::sqrt);
+        let right = self.reached.right_hand_sides(work.system);
         Ok(Tools {
+            known: Right::new(ranks, &right, scale.collect()),
+            right,
             preconditioner: Preconditioner::new(work, self.rank, self.seed)?,
-            right: self.reached.right_hand_sides(work.system),
-            scale: all_dots(work.system.ranks(), &whole, &whole)
-                .into_iter()
-                .map(f64::sqrt)
-                .collect(),
         })
     }
 }
@@ -115,7 +115,7 @@ impl<T: Scalar> Solver<T> for Pcg<T> {
             None => self.tools(work)?,
         };
         let (system, iterate) = (work.system, &mut self.iterate);
-        iterate.step(work, &tools.preconditioner, &tools.scale);
+        iterate.step(work, &tools.preconditioner, &tools.known);
         let change = self.reached.take_over(&iterate.v);
         self.reached.estimate(system, &iterate.r);
         if iterate.age >= FRESH_EVERY || self.reached.is_due(system, self.tolerance) {

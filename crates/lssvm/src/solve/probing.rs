@@ -37,7 +37,7 @@
 //! where it is a share r, (S⁻¹)ᵢᵢ of a row alone is too small by about 0.3 r² of itself, and
 //! for a probe it is lost in the noise. Costs as many products with Ω as that takes.
 
-use super::iterate::{Iterate, all_dots};
+use super::iterate::{Iterate, Right, all_dots};
 use super::leave_one_out::{Estimated, LeaveOneOut, Left};
 use super::preconditioner::Preconditioner;
 use super::{Phase, Phases, Work};
@@ -182,15 +182,16 @@ impl<T: Scalar> BatchSolver<'_, '_, T> {
         let aim = tolerance * if half { HALF_SHARE } else { 1.0 };
         let ranks = self.work.system.ranks();
         let scale = all_dots(ranks, right, right);
-        let scale: Vec<f64> = scale.into_iter().map(f64::sqrt).collect();
+        let scale = scale.into_iter().map(f64::sqrt).collect();
+        let known = Right::new(ranks, right, scale);
         let mut iterate = Iterate::new(right.clone(), aim);
         for _ in 0..MOST_ITERATIONS {
-            let residual = iterate.largest_residual(ranks, &scale);
+            let residual = iterate.largest_residual(ranks, &known.scale);
             if residual <= aim {
                 if half {
                     iterate.refresh(&mut self.work, right);
                 }
-                if !half || iterate.largest_residual(ranks, &scale) <= tolerance {
+                if !half || iterate.largest_residual(ranks, &known.scale) <= tolerance {
                     self.done += 1;
                     return Ok(iterate.v);
                 }
@@ -199,7 +200,7 @@ impl<T: Scalar> BatchSolver<'_, '_, T> {
             if !(self.work.progress)((self.done as f64 + within) / self.batches as f64) {
                 return Err(Error::Interrupted);
             }
-            iterate.step(&mut self.work, self.preconditioner, &scale);
+            iterate.step(&mut self.work, self.preconditioner, &known);
         }
         Err(Error::Numeric(format!(
             "conjugate gradients did not reach a residual of {tolerance} in {MOST_ITERATIONS} \
