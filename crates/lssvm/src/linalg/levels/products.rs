@@ -13,37 +13,33 @@
 //! them, all sums staying in registers.
 
 use super::{LevelsRef, Spacing};
-use crate::linalg::{MatMut, Scalar};
+use crate::linalg::{Aligned, MatMut, Scalar};
 
 /// Rows of X from which it is worth packing Z.
 const FEWEST_ROWS: usize = 6;
 
-/// Bytes of a register's lane, which is a sum of 32 bits.
-const LANE: usize = 4;
-
 /// Sums of products by one instruction set: each lane of a register has values of another row
-/// of Z, a few one after the other.
+/// of Z, a few one after the other in 32 bits.
 ///
 /// # Safety
 /// Its functions need the instruction set.
 #[allow(clippy::missing_safety_doc, reason = "said once, above, for all")]
 pub(super) trait Dots {
-    /// Values of X and of Z as it multiplies them.
-    type X: Copy + Default;
-    type Z: Copy + Default;
-    /// Registers of values of X, of values of Z, and of sums.
+    /// Registers of the same values in all lanes, of values, and of sums.
     type Same: Copy;
     type Lanes: Copy;
     type Sums: Copy;
-    /// Lanes of a register.
+    /// Lanes of a register, and values of a lane.
     const LANES: usize;
-    fn x(byte: u8) -> Self::X;
-    /// The byte less 128.
-    fn z(byte: u8) -> Self::Z;
+    const VALUES: usize;
+    /// Values of X in a lane; if there are four they are the bytes as they are.
+    fn of_x(bytes: &[u8]) -> i32;
+    /// Values of Z in a lane, less 128.
+    fn of_z(bytes: &[u8]) -> i32;
     unsafe fn zeros() -> Self::Sums;
-    /// The values of one lane, in all lanes.
-    unsafe fn same(x: *const Self::X) -> Self::Same;
-    unsafe fn lanes(z: *const Self::Z) -> Self::Lanes;
+    /// A lane, which need not lie where numbers of 32 bits do.
+    unsafe fn same(x: *const i32) -> Self::Same;
+    unsafe fn lanes(z: *const i32) -> Self::Lanes;
     unsafe fn add(sums: Self::Sums, x: Self::Same, z: Self::Lanes) -> Self::Sums;
     unsafe fn store(sums: Self::Sums, out: *mut i32);
 }
@@ -83,34 +79,40 @@ pub(super) unsafe fn blocks<T: Scalar, D: Dots, const ROWS: usize, const REGISTE
         return one_by_one(out, x, z);
     }
     let columns = REGISTERS * D::LANES;
-    let per_lane = LANE / size_of::<D::X>();
-    let depth = x.cols.next_multiple_of(per_lane);
-    let mut packed = vec![D::Z::default(); columns * depth];
-    let mut rows = vec![D::X::default(); ROWS * depth];
-    let mut sums = vec![0i32; ROWS * columns];
-    let mut of_z = vec![Factors::default(); columns];
+    let depth = x.cols.div_ceil(D::VALUES);
+    let mut packed = Aligned::zeros(columns * depth);
+    let mut rows = vec![0; if D::VALUES == 4 { 0 } else { ROWS * depth }];
+    let mut sums = Aligned::zeros(ROWS * columns);
+    let mut of_z = Factors::default();
     for left in (0..z.rows()).step_by(columns) {
         let width = columns.min(z.rows() - left);
         let part = z.range(left, left + width);
-        for j in 0..width {
-            pack::<D>(&mut packed, part.row(j), (j, columns), depth);
-            of_z[j] = Factors::new(&part.spacing(j), z.cols);
-        }
+        (0..width).for_each(|j| pack::<D>(&mut packed, part.row(j), (j, columns)));
+        of_z.renew(part);
         for top in (0..x.rows()).step_by(ROWS) {
             let height = ROWS.min(x.rows() - top);
-            for i in 0..height {
-                let to = &mut rows[i * depth..(i + 1) * depth];
-                let bytes = to.iter_mut().zip(x.row(top + i));
-                bytes.for_each(|(to, &byte)| *to = D::x(byte));
+            let mut pointers = [rows.as_ptr(); ROWS];
+            for (i, pointer) in pointers.iter_mut().enumerate() {
+                // What is missing at the end is the last row again.
+                let bytes = x.row(top + i.min(height - 1));
+                if D::VALUES == 4 {
+                    *pointer = bytes.as_ptr().cast();
+                } else {
+                    let lanes = &mut rows[i * depth..(i + 1) * depth];
+                    let values = lanes.iter_mut().zip(bytes.chunks_exact(D::VALUES));
+                    values.for_each(|(lane, bytes)| *lane = D::of_x(bytes));
+                    *pointer = lanes.as_ptr();
+                }
             }
-            // SAFETY: the caller has the instruction set; both have `depth` values a row.
+            // SAFETY: the caller has the instruction set; there are `depth` lanes a row,
+            // since rows of bytes are whole lines.
             unsafe {
-                multiply::<D, ROWS, REGISTERS>(&mut sums, &rows, &packed, depth);
+                multiply::<D, ROWS, REGISTERS>(&mut sums, pointers, &packed, depth);
             }
             for i in 0..height {
                 let out = &mut out.row_mut(top + i)[left..left + width];
                 let sums = &sums[i * columns..i * columns + width];
-                finish(out, sums, &x.spacing(top + i), &of_z[..width]);
+                finish(out, sums, &x.spacing(top + i), &of_z);
             }
         }
     }
@@ -119,8 +121,9 @@ pub(super) unsafe fn blocks<T: Scalar, D: Dots, const ROWS: usize, const REGISTE
 /// The product of few rows of X.
 #[inline(always)]
 fn one_by_one<T: Scalar>(mut out: MatMut<'_, T>, x: LevelsRef<'_>, z: LevelsRef<'_>) {
+    let mut factors = Factors::default();
     for j in 0..z.rows() {
-        let factors = [Factors::new(&z.spacing(j), z.cols)];
+        factors.renew(z.range(j, j + 1));
         for i in 0..x.rows() {
             let spacing = x.spacing(i);
             let pairs = x.row(i).iter().zip(z.row(j));
@@ -132,50 +135,44 @@ fn one_by_one<T: Scalar>(mut out: MatMut<'_, T>, x: LevelsRef<'_>, z: LevelsRef<
     }
 }
 
-/// Row `j` of Z among `columns` that are packed: a lane's worth of each, one after the other.
+/// Row `j` of Z among `columns` that are packed: a lane of each, one after the other.
 #[inline(always)]
-fn pack<D: Dots>(packed: &mut [D::Z], row: &[u8], (j, columns): (usize, usize), depth: usize) {
-    let per_lane = LANE / size_of::<D::Z>();
-    let lanes = packed.chunks_exact_mut(columns * per_lane);
-    for (to, bytes) in lanes.zip(row[..depth].chunks_exact(per_lane)) {
-        let to = to[j * per_lane..(j + 1) * per_lane].iter_mut();
-        to.zip(bytes).for_each(|(to, &byte)| *to = D::z(byte));
+fn pack<D: Dots>(packed: &mut [i32], row: &[u8], (j, columns): (usize, usize)) {
+    let lanes = packed[j..].iter_mut().step_by(columns);
+    for (lane, bytes) in lanes.zip(row.chunks_exact(D::VALUES)) {
+        *lane = D::of_z(bytes);
     }
 }
 
 /// Sums of products of `ROWS` rows of X and the packed rows of Z.
 ///
 /// # Safety
-/// As [`Dots`]; `rows` has `ROWS · depth` values, `packed` has `depth` for each lane of
-/// `REGISTERS` registers, and `sums` has room for all of their products.
+/// As [`Dots`]; each row of X has `depth` lanes.
 #[inline(always)]
 unsafe fn multiply<D: Dots, const ROWS: usize, const REGISTERS: usize>(
     sums: &mut [i32],
-    rows: &[D::X],
-    packed: &[D::Z],
+    rows: [*const i32; ROWS],
+    packed: &[i32],
     depth: usize,
 ) {
-    let per_lane = LANE / size_of::<D::X>();
     let columns = REGISTERS * D::LANES;
-    assert!(rows.len() == ROWS * depth && packed.len() == columns * depth);
-    assert!(sums.len() == ROWS * columns);
-    // SAFETY: the lengths were just asked; the caller has the instruction set.
+    assert!(packed.len() == columns * depth && sums.len() == ROWS * columns);
+    // SAFETY: the lengths were just asked; the caller knows the rest.
     unsafe {
         let mut found = [[D::zeros(); REGISTERS]; ROWS];
-        let (mut x, mut z) = (rows.as_ptr(), packed.as_ptr());
-        for _ in 0..depth / per_lane {
+        let mut z = packed.as_ptr();
+        for at in 0..depth {
             let mut lanes = [D::lanes(z); REGISTERS];
             for (r, lanes) in lanes.iter_mut().enumerate().skip(1) {
-                *lanes = D::lanes(z.add(r * D::LANES * per_lane));
+                *lanes = D::lanes(z.add(r * D::LANES));
             }
-            for (i, found) in found.iter_mut().enumerate() {
-                let same = D::same(x.add(i * depth));
+            for (found, row) in found.iter_mut().zip(rows) {
+                let same = D::same(row.add(at));
                 for (found, lanes) in found.iter_mut().zip(lanes) {
                     *found = D::add(*found, same, lanes);
                 }
             }
-            x = x.add(per_lane);
-            z = z.add(columns * per_lane);
+            z = z.add(columns);
         }
         for (i, found) in found.iter().enumerate() {
             for (r, found) in found.iter().enumerate() {
@@ -186,32 +183,51 @@ unsafe fn multiply<D: Dots, const ROWS: usize, const REGISTERS: usize>(
     }
 }
 
-/// What a row of Z brings to a product beside its bytes: α', 128 α' + β', and u'.
-#[derive(Debug, Clone, Copy, Default)]
+/// What rows of Z bring to a product beside their bytes: α', 128 α' + β', and u'.
+#[derive(Debug, Default)]
 struct Factors {
-    step: f64,
-    middle: f64,
-    sum: f64,
+    steps: Vec<f64>,
+    middles: Vec<f64>,
+    sums: Vec<f64>,
 }
 
 impl Factors {
-    fn new(spacing: &Spacing, cols: usize) -> Self {
-        let Spacing { step, lowest, sum } = *spacing;
-        Self {
-            step,
-            middle: 128.0 * step + lowest,
-            sum: step * sum + cols as f64 * lowest,
+    /// For these rows.
+    fn renew(&mut self, z: LevelsRef<'_>) {
+        self.steps.clear();
+        self.middles.clear();
+        self.sums.clear();
+        for j in 0..z.rows() {
+            let Spacing { step, lowest, sum } = z.spacing(j);
+            self.steps.push(step);
+            self.middles.push(128.0 * step + lowest);
+            self.sums.push(step * sum + z.cols as f64 * lowest);
         }
     }
 }
 
 /// Inner products from sums of products of bytes.
 #[inline(always)]
-fn finish<T: Scalar>(out: &mut [T], sums: &[i32], x: &Spacing, z: &[Factors]) {
-    for ((out, &bytes), z) in out.iter_mut().zip(sums).zip(z) {
-        let own = x.step * (z.step * f64::from(bytes) + z.middle * x.sum);
-        *out = T::from_f64(own + x.lowest * z.sum);
+fn finish<T: Scalar>(out: &mut [T], sums: &[i32], x: &Spacing, z: &Factors) {
+    let n = out.len();
+    let (steps, middles) = (&z.steps[..n], &z.middles[..n]);
+    let (sums, of_z) = (&sums[..n], &z.sums[..n]);
+    for j in 0..n {
+        let own = x.step * (steps[j] * f64::from(sums[j]) + middles[j] * x.sum);
+        out[j] = T::from_f64(own + x.lowest * of_z[j]);
     }
+}
+
+/// Four bytes as a lane of Z: the highest bit turned over is 128 less.
+#[inline(always)]
+pub(super) fn four_signed(bytes: &[u8]) -> i32 {
+    four(bytes) ^ i32::from_ne_bytes([128; 4])
+}
+
+/// Four bytes as a lane.
+#[inline(always)]
+pub(super) fn four(bytes: &[u8]) -> i32 {
+    i32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
 }
 
 /// What every processor can do.
@@ -220,35 +236,35 @@ pub(super) struct Portable;
 
 #[cfg(any(test, not(target_arch = "x86_64")))]
 impl Dots for Portable {
-    type X = u8;
-    type Z = i8;
     type Same = [i32; 4];
-    type Lanes = [i32; 16];
+    type Lanes = [[i32; 4]; 4];
     type Sums = [i32; 4];
     const LANES: usize = 4;
+    const VALUES: usize = 4;
 
-    fn x(byte: u8) -> u8 {
-        byte
+    fn of_x(bytes: &[u8]) -> i32 {
+        four(bytes)
     }
-    fn z(byte: u8) -> i8 {
-        (byte ^ 128) as i8
+    fn of_z(bytes: &[u8]) -> i32 {
+        four_signed(bytes)
     }
     unsafe fn zeros() -> [i32; 4] {
         [0; 4]
     }
-    unsafe fn same(x: *const u8) -> [i32; 4] {
-        // SAFETY: a lane has four values.
-        std::array::from_fn(|l| i32::from(unsafe { *x.add(l) }))
+    unsafe fn same(x: *const i32) -> [i32; 4] {
+        // SAFETY: it is a lane.
+        let lane = unsafe { x.read_unaligned() };
+        lane.to_ne_bytes().map(i32::from)
     }
-    unsafe fn lanes(z: *const i8) -> [i32; 16] {
-        // SAFETY: four lanes have sixteen values.
-        std::array::from_fn(|l| i32::from(unsafe { *z.add(l) }))
-    }
-    unsafe fn add(sums: [i32; 4], x: [i32; 4], z: [i32; 16]) -> [i32; 4] {
-        std::array::from_fn(|lane| {
-            let products = (0..4).map(|l| x[l] * z[4 * lane + l]);
-            sums[lane] + products.sum::<i32>()
+    unsafe fn lanes(z: *const i32) -> [[i32; 4]; 4] {
+        std::array::from_fn(|l| {
+            // SAFETY: there are four lanes.
+            let lane = unsafe { *z.add(l) };
+            lane.to_ne_bytes().map(|byte| i32::from(byte as i8))
         })
+    }
+    unsafe fn add(sums: [i32; 4], x: [i32; 4], z: [[i32; 4]; 4]) -> [i32; 4] {
+        std::array::from_fn(|lane| sums[lane] + (0..4).map(|l| x[l] * z[lane][l]).sum::<i32>())
     }
     unsafe fn store(sums: [i32; 4], out: *mut i32) {
         // SAFETY: there is room for the lanes.

@@ -4,7 +4,7 @@ use std::arch::is_x86_feature_detected as has;
 use std::arch::x86_64::*;
 
 use super::LevelsRef;
-use super::products::{Dots, blocks};
+use super::products::{Dots, blocks, four, four_signed};
 use crate::linalg::{MatMut, Scalar};
 
 /// Four products of bytes a lane in one instruction: AVX-512 VNNI.
@@ -15,20 +15,19 @@ struct Vnni256;
 struct Avx2;
 
 impl Dots for Vnni512 {
-    type X = u8;
-    type Z = i8;
     type Same = __m512i;
     type Lanes = __m512i;
     type Sums = __m512i;
     const LANES: usize = 16;
+    const VALUES: usize = 4;
 
     #[inline(always)]
-    fn x(byte: u8) -> u8 {
-        byte
+    fn of_x(bytes: &[u8]) -> i32 {
+        four(bytes)
     }
     #[inline(always)]
-    fn z(byte: u8) -> i8 {
-        (byte ^ 128) as i8
+    fn of_z(bytes: &[u8]) -> i32 {
+        four_signed(bytes)
     }
     #[inline(always)]
     unsafe fn zeros() -> __m512i {
@@ -36,13 +35,13 @@ impl Dots for Vnni512 {
         unsafe { _mm512_setzero_si512() }
     }
     #[inline(always)]
-    unsafe fn same(x: *const u8) -> __m512i {
-        // SAFETY: the caller has the instruction set, and four values.
-        unsafe { _mm512_set1_epi32(x.cast::<i32>().read_unaligned()) }
+    unsafe fn same(x: *const i32) -> __m512i {
+        // SAFETY: the caller has the instruction set, and a lane.
+        unsafe { _mm512_set1_epi32(x.read_unaligned()) }
     }
     #[inline(always)]
-    unsafe fn lanes(z: *const i8) -> __m512i {
-        // SAFETY: the caller has the instruction set, and four values a lane.
+    unsafe fn lanes(z: *const i32) -> __m512i {
+        // SAFETY: the caller has the instruction set, and all lanes.
         unsafe { _mm512_loadu_si512(z.cast()) }
     }
     #[inline(always)]
@@ -58,20 +57,19 @@ impl Dots for Vnni512 {
 }
 
 impl Dots for Vnni256 {
-    type X = u8;
-    type Z = i8;
     type Same = __m256i;
     type Lanes = __m256i;
     type Sums = __m256i;
     const LANES: usize = 8;
+    const VALUES: usize = 4;
 
     #[inline(always)]
-    fn x(byte: u8) -> u8 {
-        byte
+    fn of_x(bytes: &[u8]) -> i32 {
+        four(bytes)
     }
     #[inline(always)]
-    fn z(byte: u8) -> i8 {
-        (byte ^ 128) as i8
+    fn of_z(bytes: &[u8]) -> i32 {
+        four_signed(bytes)
     }
     #[inline(always)]
     unsafe fn zeros() -> __m256i {
@@ -79,13 +77,13 @@ impl Dots for Vnni256 {
         unsafe { _mm256_setzero_si256() }
     }
     #[inline(always)]
-    unsafe fn same(x: *const u8) -> __m256i {
-        // SAFETY: the caller has the instruction set, and four values.
-        unsafe { _mm256_set1_epi32(x.cast::<i32>().read_unaligned()) }
+    unsafe fn same(x: *const i32) -> __m256i {
+        // SAFETY: the caller has the instruction set, and a lane.
+        unsafe { _mm256_set1_epi32(x.read_unaligned()) }
     }
     #[inline(always)]
-    unsafe fn lanes(z: *const i8) -> __m256i {
-        // SAFETY: the caller has the instruction set, and four values a lane.
+    unsafe fn lanes(z: *const i32) -> __m256i {
+        // SAFETY: the caller has the instruction set, and all lanes.
         unsafe { _mm256_loadu_si256(z.cast()) }
     }
     #[inline(always)]
@@ -101,20 +99,19 @@ impl Dots for Vnni256 {
 }
 
 impl Dots for Avx2 {
-    type X = i16;
-    type Z = i16;
     type Same = __m256i;
     type Lanes = __m256i;
     type Sums = __m256i;
     const LANES: usize = 8;
+    const VALUES: usize = 2;
 
     #[inline(always)]
-    fn x(byte: u8) -> i16 {
-        i16::from(byte)
+    fn of_x(bytes: &[u8]) -> i32 {
+        two([bytes[0], bytes[1]].map(i16::from))
     }
     #[inline(always)]
-    fn z(byte: u8) -> i16 {
-        i16::from(byte) - 128
+    fn of_z(bytes: &[u8]) -> i32 {
+        two([bytes[0], bytes[1]].map(|byte| i16::from(byte) - 128))
     }
     #[inline(always)]
     unsafe fn zeros() -> __m256i {
@@ -122,13 +119,13 @@ impl Dots for Avx2 {
         unsafe { _mm256_setzero_si256() }
     }
     #[inline(always)]
-    unsafe fn same(x: *const i16) -> __m256i {
-        // SAFETY: the caller has the instruction set, and two values.
-        unsafe { _mm256_set1_epi32(x.cast::<i32>().read_unaligned()) }
+    unsafe fn same(x: *const i32) -> __m256i {
+        // SAFETY: the caller has the instruction set, and a lane.
+        unsafe { _mm256_set1_epi32(x.read_unaligned()) }
     }
     #[inline(always)]
-    unsafe fn lanes(z: *const i16) -> __m256i {
-        // SAFETY: the caller has the instruction set, and two values a lane.
+    unsafe fn lanes(z: *const i32) -> __m256i {
+        // SAFETY: the caller has the instruction set, and all lanes.
         unsafe { _mm256_loadu_si256(z.cast()) }
     }
     #[inline(always)]
@@ -141,6 +138,12 @@ impl Dots for Avx2 {
         // SAFETY: the caller has the instruction set, and room.
         unsafe { _mm256_storeu_si256(out.cast(), sums) }
     }
+}
+
+/// Two values of 16 bits as a lane.
+#[inline(always)]
+fn two(values: [i16; 2]) -> i32 {
+    bytemuck::cast(values)
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma,bmi2")]
