@@ -6,114 +6,52 @@
 pub use half::f16;
 
 use super::simd::{Arch, Job, Vector, dispatch};
-use super::{MatMut, MatRef, Scalar, skinny};
+use super::two_sided::Tile;
+use super::{Aligned, MatRef, Scalar};
 
-/// Rows that are widened at once for a product: with 2,000 columns they stay in the
-/// second-level cache.
-const PANEL: usize = 64;
-
-/// A matrix in half precision, or an upper triangle, relative to its largest value.
+/// A matrix in half precision, relative to its largest value.
 pub struct HalfMatrix {
     rows: usize,
     cols: usize,
-    /// Row after row; of a triangle what is not left of the diagonal.
-    values: Vec<f16>,
+    /// Row after row.
+    values: Aligned<f16>,
     scale: f64,
 }
 
 impl HalfMatrix {
-    /// All of a matrix, rounded.
+    /// A matrix, rounded.
     pub fn new<T: Scalar>(from: MatRef<'_, T>) -> Self {
-        Self::of(from, |_| 0)
-    }
-
-    /// The upper triangle of a square matrix, rounded.
-    pub fn of_upper<T: Scalar>(from: MatRef<'_, T>) -> Self {
-        Self::of(from, |row| row)
-    }
-
-    /// What is right of a place in each row.
-    fn of<T: Scalar>(from: MatRef<'_, T>, begin: impl Fn(usize) -> usize) -> Self {
-        let rows = || (0..from.rows()).map(|i| &from.row(i)[begin(i)..]);
-        let largest = rows().flatten().map(|v| v.abs().to_f64());
+        let (rows, cols) = (from.rows(), from.cols());
+        let each = || (0..rows).map(|i| from.row(i));
+        let largest = each().flatten().map(|v| v.abs().to_f64());
         let largest = largest.fold(0.0, f64::max);
         let scale = if largest > 0.0 { largest } else { 1.0 };
-        let mut values = vec![f16::ZERO; rows().map(<[T]>::len).sum()];
-        let mut rest = &mut values[..];
-        for row in rows() {
-            let (here, after) = rest.split_at_mut(row.len());
-            narrow(row, here, scale);
-            rest = after;
-        }
+        let mut values = Aligned::zeros(rows * cols);
+        let to = values.chunks_exact_mut(cols.max(1));
+        each().zip(to).for_each(|(row, to)| narrow(row, to, scale));
         Self {
-            rows: from.rows(),
-            cols: from.cols(),
+            rows,
+            cols,
             values,
             scale,
         }
     }
 
+    /// Rows and columns.
+    pub fn shape(&self) -> (usize, usize) {
+        (self.rows, self.cols)
+    }
+
+    /// As something to be multiplied.
+    pub fn tile<T: Scalar>(&self) -> Tile<'_, T> {
+        Tile::Half(&self.values, T::from_f64(self.scale))
+    }
+
     /// All of it, in `scratch`.
     pub fn widen<'a, T: Scalar>(&self, scratch: &'a mut Vec<T>) -> MatRef<'a, T> {
-        self.rows_in(0..self.rows, scratch)
-    }
-
-    /// Some rows, in `scratch`.
-    fn rows_in<'a, T: Scalar>(
-        &self,
-        rows: std::ops::Range<usize>,
-        scratch: &'a mut Vec<T>,
-    ) -> MatRef<'a, T> {
-        scratch.resize(rows.len() * self.cols, T::ZERO);
-        let values = &self.values[rows.start * self.cols..rows.end * self.cols];
-        widen(values, scratch, T::from_f64(self.scale));
-        MatRef::new(rows.len(), self.cols, scratch)
-    }
-
-    /// A triangle, in `scratch`; what is left of the diagonal means nothing.
-    pub fn widen_upper<'a, T: Scalar>(&self, scratch: &'a mut Vec<T>) -> MatRef<'a, T> {
-        scratch.resize(self.rows * self.cols, T::ZERO);
-        let mut start = 0;
-        for (i, row) in scratch.chunks_exact_mut(self.cols).enumerate() {
-            let end = start + self.cols - i;
-            widen(
-                &self.values[start..end],
-                &mut row[i..],
-                T::from_f64(self.scale),
-            );
-            start = end;
-        }
+        scratch.resize(self.values.len(), T::ZERO);
+        widen(&self.values, scratch, T::from_f64(self.scale));
         MatRef::new(self.rows, self.cols, scratch)
-    }
-
-    /// `out += self · q` for `q_t = qᵀ`, on this thread.
-    pub fn add_product<T: Scalar>(
-        &self,
-        mut out: MatMut<'_, T>,
-        q_t: MatRef<'_, T>,
-        scratch: &mut Vec<T>,
-    ) {
-        let (k, stride) = (out.cols(), out.stride());
-        for top in (0..self.rows).step_by(PANEL) {
-            let bottom = (top + PANEL).min(self.rows);
-            let here = &mut out.values_mut()[top * stride..];
-            let here = MatMut::strided(bottom - top, k, stride, here);
-            skinny::add_product_of_transposed(here, self.rows_in(top..bottom, scratch), q_t);
-        }
-    }
-
-    /// `sumsᵀ += selfᵀ · r`, on this thread; `sums` has a row for each column of `r`.
-    pub fn add_transposed_product<T: Scalar>(
-        &self,
-        sums: &mut [T],
-        r: MatRef<'_, T>,
-        scratch: &mut Vec<T>,
-    ) {
-        for top in (0..self.rows).step_by(PANEL) {
-            let bottom = (top + PANEL).min(self.rows);
-            let r = r.row_range(top, bottom);
-            skinny::add_transposed_product(sums, self.rows_in(top..bottom, scratch), r);
-        }
     }
 }
 
@@ -239,30 +177,16 @@ mod tests {
     }
 
     #[test]
-    fn matrices_and_triangles_are_those_they_were_made_of() {
+    fn matrices_are_those_they_were_made_of() {
         use crate::linalg::Matrix;
-        let n = 2 * PANEL + 5;
-        let full = Matrix::from_fn(n, n, |i, j| 300.0 * ((i * 7 + j * 3) as f32).sin());
-        let r = Matrix::from_fn(n, 3, |i, j| ((i + 2 * j) as f32).cos());
-        let (mut scratch, near) = (Vec::new(), |a: f32, b: f32| (a - b).abs() < 0.2);
-        let half = HalfMatrix::new(full.view());
-        let widened = half.widen::<f32>(&mut scratch);
-        assert!((0..n).all(|i| (0..n).all(|j| near(widened.row(i)[j], full.get(i, j)))));
-        let half_upper = HalfMatrix::of_upper(full.view());
-        let upper = half_upper.widen_upper::<f32>(&mut scratch);
-        assert!((0..n).all(|i| (i..n).all(|j| near(upper.row(i)[j], full.get(i, j)))));
-        let (mut product, mut sums) = (Matrix::zeros(n, 3), vec![0.0; 3 * n]);
-        let r_t = skinny::transpose_scaled(r.view(), 1.0);
-        half.add_product(product.view_mut(), r_t.view(), &mut scratch);
-        half.add_transposed_product(&mut sums, r.view(), &mut scratch);
-        // Each term is off by at most 300 · 2⁻¹¹.
-        let tolerance = 0.15 * n as f32;
-        for i in 0..n {
-            for c in 0..3 {
-                let plain: f32 = (0..n).map(|j| full.get(i, j) * r.get(j, c)).sum();
-                assert!((product.get(i, c) - plain).abs() < tolerance);
-                let plain: f32 = (0..n).map(|j| full.get(j, i) * r.get(j, c)).sum();
-                assert!((sums[c * n + i] - plain).abs() < tolerance);
+        for (n, m) in [(70, 33), (1, 1), (3, 0), (0, 3)] {
+            let full = Matrix::from_fn(n, m, |i, j| 300.0 * ((i * 7 + j * 3) as f32).sin());
+            let (half, mut scratch) = (HalfMatrix::new(full.view()), Vec::new());
+            assert_eq!(half.shape(), (n, m));
+            let widened = half.widen::<f32>(&mut scratch);
+            for i in 0..n {
+                let pairs = widened.row(i).iter().zip(full.row(i));
+                assert!(pairs.into_iter().all(|(a, b)| (a - b).abs() < 0.2));
             }
         }
     }

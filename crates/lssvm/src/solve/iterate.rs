@@ -10,12 +10,17 @@
 //! indicators of classes, need not be solved: it is their sum in V and in R too. See
 //! [`super::pcg`] for how it solves the system.
 
+use rayon::prelude::*;
+
 use super::bordering::{left_over, true_product};
 use super::preconditioner::Preconditioner;
 use super::{Phase, Work};
 use crate::linalg::{Matrix, Scalar};
 use crate::ranks::Ranks;
 use crate::system::{Format, TILE};
+
+/// Rows that a thread works on at once, whatever the number of threads.
+const ROWS_AT_ONCE: usize = 4 * TILE;
 
 /// A column rests when its own residual is so much of the tolerance for all.
 pub(super) const COLUMN_SHARE: f64 = 0.3;
@@ -88,41 +93,42 @@ impl<T: Scalar> Iterate<T> {
         self.age += 1;
         let (n, k) = (system.own_rows() as f64, awake.len() as f64);
         let r = columns(&self.r, &awake);
-        let depth = (preconditioner.rank() + TILE.min(system.n())) as f64;
-        let flops = 4.0 * n * depth * k;
+        let flops = 4.0 * n * preconditioner.depth(system.n()) * k;
         let z = work.phases.time(Phase::Precondition, flops, || {
             preconditioner.apply(ranks, &r)
         });
         let rz = all_dots(ranks, &r, &z);
         let mut d = columns(&self.d, &awake);
-        for (c, &place) in awake.iter().enumerate() {
-            let beta = match self.rz[place] {
-                0.0 => 0.0,
-                before => rz[c] / before,
-            };
-            add_column(&mut d, c, beta, &z);
-            self.rz[place] = rz[c];
-        }
+        let of_column = |(c, &place): (usize, &usize)| {
+            let before = std::mem::replace(&mut self.rz[place], rz[c]);
+            T::from_f64(if before == 0.0 { 0.0 } else { rz[c] / before })
+        };
+        let beta: Vec<T> = awake.iter().enumerate().map(of_column).collect();
+        each_row([&mut d], [&z], |[d], [z]| {
+            for ((d, &z), &beta) in d.iter_mut().zip(z).zip(&beta) {
+                *d = beta * *d + z;
+            }
+        });
         let product = product(work, &d);
         let curvature = all_dots(ranks, &d, &product);
-        for (c, &place) in awake.iter().enumerate() {
-            // Zero only for a direction of rounding noise, which is no use.
-            let alpha = match curvature[c] > 0.0 {
-                true => rz[c] / curvature[c],
-                false => 0.0,
-            };
-            let alpha = T::from_f64(alpha);
-            for i in 0..d.rows() {
-                let step = alpha * d.get(i, c);
-                self.v.row_mut(i)[place] += step;
-                self.r.row_mut(i)[place] -= alpha * product.get(i, c);
-                self.d.row_mut(i)[place] = d.get(i, c);
+        // Zero only for a direction of rounding noise, which is no use.
+        let of_column = |(&rz, &curvature): (&f64, &f64)| match curvature > 0.0 {
+            true => T::from_f64(rz / curvature),
+            false => T::ZERO,
+        };
+        let alpha: Vec<T> = rz.iter().zip(&curvature).map(of_column).collect();
+        let changed = [&mut self.v, &mut self.r, &mut self.d];
+        each_row(changed, [&d, &product], |[v, r, all], [d, product]| {
+            for (c, &place) in awake.iter().enumerate() {
+                v[place] += alpha[c] * d[c];
+                r[place] -= alpha[c] * product[c];
+                all[place] = d[c];
             }
-        }
-        if right.last_is_sum {
-            add_up_to_last(&mut self.v);
-            add_up_to_last(&mut self.r);
-        }
+            if right.last_is_sum {
+                add_up_to_last(v);
+                add_up_to_last(r);
+            }
+        });
     }
 
     /// Computes R of these right-hand sides anew, and returns S V.
@@ -163,14 +169,45 @@ impl Right {
     }
 }
 
-/// The last column ← the sum of the others.
-fn add_up_to_last<T: Scalar>(a: &mut Matrix<T>) {
-    let k = a.cols();
-    for row in a.values_mut().chunks_exact_mut(k) {
-        if let Some((last, others)) = row.split_last_mut() {
-            *last = others.iter().copied().sum();
-        }
+/// The last value ← the sum of the others.
+fn add_up_to_last<T: Scalar>(row: &mut [T]) {
+    if let Some((last, others)) = row.split_last_mut() {
+        *last = others.iter().copied().sum();
     }
+}
+
+/// Gives `f` each row of some matrices that change and of others that do not.
+fn each_row<T: Scalar, const A: usize, const B: usize>(
+    changed: [&mut Matrix<T>; A],
+    read: [&Matrix<T>; B],
+    f: impl Fn([&mut [T]; A], [&[T]; B]) + Sync,
+) {
+    let mut changed = changed.map(|matrix| {
+        let k = matrix.cols();
+        matrix
+            .values_mut()
+            .chunks_mut(k * ROWS_AT_ONCE)
+            .map(move |part| (k, part))
+    });
+    let parts: Vec<_> = (0..read[0].rows())
+        .step_by(ROWS_AT_ONCE)
+        .map(|top| {
+            let part = changed
+                .each_mut()
+                .map(|parts| parts.next().expect("as many rows"));
+            (top, part)
+        })
+        .collect();
+    parts.into_par_iter().for_each(|(top, part)| {
+        let mut rows = part.map(|(k, values)| values.chunks_exact_mut(k));
+        let height = ROWS_AT_ONCE.min(read[0].rows() - top);
+        for i in top..top + height {
+            let rows = rows
+                .each_mut()
+                .map(|rows| rows.next().expect("as many rows"));
+            f(rows, read.map(|matrix| matrix.row(i)));
+        }
+    });
 }
 
 /// S · V, timed.
@@ -198,26 +235,24 @@ pub(super) fn all_dots<T: Scalar>(ranks: &Ranks, a: &Matrix<T>, b: &Matrix<T>) -
 /// ⟨a, b⟩ of each column, in `f64`.
 pub(super) fn dots<T: Scalar>(a: &Matrix<T>, b: &Matrix<T>) -> Vec<f64> {
     let k = a.cols();
-    let mut sums = vec![0.0; k];
-    let rows = a.values().chunks_exact(k).zip(b.values().chunks_exact(k));
-    for (a, b) in rows {
-        for (sum, (a, b)) in sums.iter_mut().zip(a.iter().zip(b)) {
-            *sum += a.to_f64() * b.to_f64();
+    let size = (k * ROWS_AT_ONCE).max(1);
+    let of_part = |(a, b): (&[T], &[T])| {
+        let mut sums = vec![0.0; k];
+        for (a, b) in a.chunks_exact(k).zip(b.chunks_exact(k)) {
+            for (sum, (a, b)) in sums.iter_mut().zip(a.iter().zip(b)) {
+                *sum += a.to_f64() * b.to_f64();
+            }
         }
-    }
-    sums
+        sums
+    };
+    let parts = a.values().par_chunks(size).zip(b.values().par_chunks(size));
+    let parts: Vec<Vec<f64>> = parts.map(of_part).collect();
+    (0..k)
+        .map(|c| parts.iter().map(|sums| sums[c]).sum())
+        .collect()
 }
 
 /// Some columns, copied.
 fn columns<T: Scalar>(a: &Matrix<T>, which: &[usize]) -> Matrix<T> {
     Matrix::from_fn(a.rows(), which.len(), |i, c| a.row(i)[which[c]])
-}
-
-/// Column `c` of `d` ← `beta` · itself + column `c` of `z`.
-fn add_column<T: Scalar>(d: &mut Matrix<T>, c: usize, beta: f64, z: &Matrix<T>) {
-    let beta = T::from_f64(beta);
-    for i in 0..d.rows() {
-        let value = beta * d.get(i, c) + z.get(i, c);
-        d.set(i, c, value);
-    }
 }

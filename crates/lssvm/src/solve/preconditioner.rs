@@ -6,7 +6,7 @@
 //!     U = Ω[:, m] C⁻¹,   Ω[m, m] = CᵀC,     m random rows
 //!     L Lᵀ = tiles on the diagonal of  Ω+λI − U Uᵀ + ρI
 //!     P = U Uᵀ + L Lᵀ = L (I + W Wᵀ) Lᵀ,     W = L⁻¹ U
-//!     P⁻¹ R = L⁻ᵀ (T − W (I + WᵀW)⁻¹ WᵀT),   T = L⁻¹ R
+//!     P⁻¹ R = Mᵀ (T − W (I + WᵀW)⁻¹ WᵀT),   T = M R,   M = L⁻¹
 //! ```
 //!
 //! In the words of Gaussian processes, U Uᵀ is the Nyström approximation and P a
@@ -17,28 +17,29 @@
 //! ρ is a part of the mean diagonal that U misses, and stands for what the tiles do
 //! not hold.
 //!
-//! Everything but WᵀW is made tile row by tile row. L and W are kept in half precision:
+//! Everything but WᵀW is made tile row by tile row. M and W are kept in half precision:
 //! P is then another matrix nearby, positive all the same, and that is all conjugate
-//! gradients ask. It halves the memory, so that beside Ω in 8 GB there is room for it.
+//! gradients ask. It halves the memory, so that beside Ω in 8 GB there is room for it. M
+//! itself is kept, for products with few columns are quicker than solutions.
 //!
 //! Where rows live on several ranks, everybody gets the m rows, the tiles are each rank's
 //! own, and WᵀW and WᵀT are added over the ranks.
 //!
-//! Costs 2 N m² + 2·1024 N m operations and some once, N (m + 512) values of 16 bits,
-//! and 4 N m operations a column in each iteration.
+//! Costs 2 N m² + 2·1024 N m operations and some once, N (m + 640) values of 16 bits,
+//! and 4 N (m + 640) operations a column in each iteration.
 
 use rayon::prelude::*;
 
 use super::{Phase, Work};
 use crate::linalg::factor::more_jitter;
 use crate::linalg::half::HalfMatrix;
-use crate::linalg::skinny::transpose_scaled;
+use crate::linalg::two_sided::{Sums, TwoSided};
 use crate::linalg::{Cholesky, MatMut, MatRef, Matrix, Output, Parallel, Scalar, sum_of_squares};
 use crate::ranks::Ranks;
 use crate::system::{System, TILE};
 use crate::{Result, random};
 
-/// The tiles' factors, W, and the factor of I + WᵀW.
+/// The inverses of the tiles' factors, W, and the factor of I + WᵀW.
 pub(super) struct Preconditioner<T: Scalar> {
     parts: Vec<Part>,
     rank: usize,
@@ -47,11 +48,18 @@ pub(super) struct Preconditioner<T: Scalar> {
 
 /// The rows of a tile.
 struct Part {
-    /// Lᵀ, upper triangle.
-    triangle: HalfMatrix,
+    /// M: strips of [`STRIP`] rows, each up to its last diagonal value.
+    inverse: Vec<HalfMatrix>,
     /// Rows of W.
     w: HalfMatrix,
 }
+
+/// Rows of the triangle M that are kept as a rectangle: a quarter of a tile, so that five
+/// eighths of its square are kept.
+const STRIP: usize = TILE / 4;
+
+/// Tile rows whose sums are added to each other before they are added to those of others.
+const TOGETHER: usize = 4;
 
 /// ρ, as a share of the mean diagonal that U misses. From 0.1 to 0.3 it makes no
 /// difference; without it a tile may not be positive to rounding.
@@ -70,8 +78,10 @@ const SETUP_SHARE: f64 = 0.25;
 /// at most: with many features Ω costs so much that a step costs nothing beside it.
 const FEATURES: (usize, usize) = (500, 1000);
 
-/// The least rank, and the largest as a share of N.
-const LEAST_RANK: usize = 100;
+/// The least rank, what ranks are multiples of, so that products with W have no rest, and the
+/// largest as a share of N.
+const LEAST_RANK: usize = 128;
+const RANK_STEP: usize = 32;
 const LARGEST_RANK_SHARE: f64 = 0.25;
 
 /// The rank for a system of `n` rows with so many features: 2 N m² operations are
@@ -81,7 +91,8 @@ pub fn rank_for(n: usize, features: usize) -> usize {
     let features = features.clamp(FEATURES.0, FEATURES.1) as f64;
     let rank = (0.5 * SETUP_SHARE * n as f64 * features).sqrt();
     let most = (n as f64 * LARGEST_RANK_SHARE) as usize;
-    (rank as usize).min(most).max(LEAST_RANK).min(n)
+    let rank = (rank as usize).min(most).max(LEAST_RANK);
+    (rank - rank % RANK_STEP).min(n)
 }
 
 impl<T: Scalar> Preconditioner<T> {
@@ -129,72 +140,88 @@ impl<T: Scalar> Preconditioner<T> {
         })
     }
 
-    /// m
-    pub(super) fn rank(&self) -> usize {
-        self.rank
+    /// Values of M and W in a row, of all `n`: a product with P⁻¹ reads them twice.
+    pub(super) fn depth(&self, n: usize) -> f64 {
+        (self.rank + (TILE + STRIP).min(n) / 2) as f64
     }
 
     /// P⁻¹ R, of which each rank has its own rows.
     pub(super) fn apply(&self, ranks: &Ranks, r: &Matrix<T>) -> Matrix<T> {
         let (k, rank) = (r.cols(), self.rank);
-        let mut out = r.clone();
-        // T and WᵀT, tile row by tile row; their sums in this order.
-        let sums: Vec<Vec<T>> = out
-            .values_mut()
-            .par_chunks_mut(TILE * k)
-            .zip(&self.parts)
-            .map_init(Vec::new, |scratch, (out, part)| {
-                let mut out = MatMut::new(out.len() / k, k, out);
-                let triangle = part.triangle.widen_upper(scratch);
-                T::solve_upper_transposed(triangle, out.reborrow(), Parallel::No);
-                let mut sums = vec![T::ZERO; k * rank];
-                part.w
-                    .add_transposed_product(&mut sums, out.as_ref(), scratch);
+        let mut out = Matrix::zeros(r.rows(), k);
+        // T, in the place of what is returned, and WᵀT; its sums in their order.
+        let shares = self.parts.par_chunks(TOGETHER).zip(
+            r.values()
+                .par_chunks(TOGETHER * TILE * k)
+                .zip(out.values_mut().par_chunks_mut(TOGETHER * TILE * k)),
+        );
+        let sums: Vec<Sums> = shares
+            .map(|(parts, (r, out))| {
+                let mut products = TwoSided::new(k);
+                let mut sums = products.sums(rank, Vec::new());
+                let rows = r.chunks(TILE * k).zip(out.chunks_mut(TILE * k));
+                for (part, (r, out)) in parts.iter().zip(rows) {
+                    part.add_forward(&mut products, MatRef::new(r.len() / k, k, r), out);
+                    let t = Some(MatRef::new(out.len() / k, k, out));
+                    products.multiply(part.w.tile(), part.w.shape(), None, t);
+                    products.add_left(&mut sums);
+                }
                 sums
             })
             .collect();
-        let mut inner = Matrix::from_fn(rank, k, |i, c| {
-            sums.iter().map(|sums| sums[c * rank + i]).sum()
-        });
-        ranks.sum(inner.values_mut());
+        let mut all = vec![0.0; rank * k];
+        for sums in sums {
+            sums.each(|i, c, v| all[i * k + c] += v);
+        }
+        ranks.sum(&mut all);
+        let all = all.into_iter().map(T::from_f64).collect();
+        let mut inner = Matrix::from_vec(rank, k, all);
         self.factor.solve(inner.view_mut());
-        let inner = transpose_scaled(inner.view(), -T::ONE);
         out.values_mut()
             .par_chunks_mut(TILE * k)
             .zip(&self.parts)
-            .for_each_init(Vec::new, |scratch, (out, part)| {
-                let mut out = MatMut::new(out.len() / k, k, out);
-                part.w.add_product(out.reborrow(), inner.view(), scratch);
-                let triangle = part.triangle.widen_upper(scratch);
-                T::solve_upper(triangle, out, Parallel::No);
-            });
+            .for_each_init(
+                || (TwoSided::new(k), Vec::new()),
+                |(products, t), (out, part)| {
+                    t.clear();
+                    t.extend_from_slice(out);
+                    let shape = part.w.shape();
+                    products.multiply(part.w.tile(), shape, Some(inner.view()), None);
+                    products.each_right(shape.0, |i, c, v| t[i * k + c] -= v);
+                    out.fill(T::ZERO);
+                    part.add_back(products, MatRef::new(shape.0, k, t), out);
+                },
+            );
         out
     }
 
-    /// The diagonal of P⁻¹: with I + WᵀW = CᵀC, what L⁻¹ has in a column less what
-    /// L⁻ᵀ W C⁻¹ has in a row. About as many operations as it took to make P.
+    /// The diagonal of P⁻¹: with I + WᵀW = CᵀC, what M has in a column less what
+    /// Mᵀ W C⁻¹ has in a row. About as many operations as it took to make P.
     pub(super) fn inverse_diagonal(&self) -> Vec<f64> {
         let of_part = |part: &Part| {
-            let (mut triangle, mut v) = (Vec::new(), Vec::new());
-            let triangle = part.triangle.widen_upper::<T>(&mut triangle);
-            let n = triangle.rows();
-            let mut inverse = Matrix::from_fn(n, n, |i, j| match i == j {
-                true => T::ONE,
-                false => T::ZERO,
-            });
-            T::solve_upper_transposed(triangle, inverse.view_mut(), Parallel::No);
+            let mut scratch = Vec::new();
+            let (n, rank) = part.w.shape();
+            // Mᵀ
+            let mut inverse = Matrix::<T>::zeros(n, n);
             let mut diagonal = vec![0.0; n];
-            for i in 0..n {
-                // Row i of the lower triangle L⁻¹.
-                let pairs = diagonal.iter_mut().zip(&inverse.row(i)[..=i]);
-                pairs.for_each(|(sum, v)| *sum += v.to_f64().powi(2));
+            let mut row = 0;
+            for strip in &part.inverse {
+                let strip = strip.widen::<T>(&mut scratch);
+                for i in 0..strip.rows() {
+                    for (j, &v) in strip.row(i).iter().enumerate() {
+                        inverse.set(j, row, v);
+                        diagonal[j] += v.to_f64().powi(2);
+                    }
+                    row += 1;
+                }
             }
-            part.w.widen(&mut v);
-            let mut v = MatMut::new(n, self.rank, &mut v);
-            T::solve_upper(triangle, v.reborrow(), Parallel::No);
-            T::solve_upper_right(self.factor.buffer(), v.reborrow(), Parallel::No);
+            let w = part.w.widen(&mut scratch);
+            let mut v = Matrix::zeros(n, rank);
+            let (inverse, out) = (inverse.view(), v.view_mut());
+            T::gemm_nn(out, Output::Replace, inverse, w, T::ONE, Parallel::No);
+            T::solve_upper_right(self.factor.buffer(), v.view_mut(), Parallel::No);
             for (i, sum) in diagonal.iter_mut().enumerate() {
-                *sum -= sum_of_squares(v.as_ref().row(i));
+                *sum -= sum_of_squares(v.row(i));
             }
             diagonal
         };
@@ -205,19 +232,58 @@ impl<T: Scalar> Preconditioner<T> {
     /// Operations of [`Preconditioner::inverse_diagonal`].
     pub(super) fn inverse_diagonal_flops(&self, n: usize) -> f64 {
         let (tile, rank) = (n.min(TILE) as f64, self.rank as f64);
-        n as f64 * (rank * rank + tile * rank + tile * tile / 3.0)
+        n as f64 * (rank * rank + 2.0 * tile * rank)
     }
 
     /// Bytes of it, and of what it takes to make it.
     pub(super) fn bytes(n: usize, rank: usize) -> u64 {
         let (value, threads) = (size_of::<T>(), rayon::current_num_threads());
         let tile = n.min(TILE);
-        let kept = size_of::<u16>() * n * (rank + tile.div_ceil(2) + 1);
+        let triangle = tile.div_ceil(2) + STRIP.min(n) / 2 + 1;
+        let kept = size_of::<u16>() * n * (rank + triangle);
         // Ω[m, m] and its factor, or the sums of WᵀW of each thread.
         let squares = value * rank * rank * (threads + 2).max(3);
         let scratch = value * threads * (2 * tile * rank + 3 * tile * tile);
         (kept + squares + scratch) as u64
     }
+}
+
+impl Part {
+    /// `t += M r`
+    fn add_forward<T: Scalar>(&self, products: &mut TwoSided<T>, r: MatRef<'_, T>, t: &mut [T]) {
+        let (k, mut top) = (r.cols(), 0);
+        for strip in &self.inverse {
+            let shape = strip.shape();
+            let r = Some(r.row_range(0, shape.1));
+            products.multiply(strip.tile(), shape, r, None);
+            products.each_right(shape.0, |i, c, v| t[(top + i) * k + c] += v);
+            top += shape.0;
+        }
+    }
+
+    /// `out += Mᵀ t`
+    fn add_back<T: Scalar>(&self, products: &mut TwoSided<T>, t: MatRef<'_, T>, out: &mut [T]) {
+        let (k, mut top) = (t.cols(), 0);
+        for strip in &self.inverse {
+            let shape = strip.shape();
+            let t = Some(t.row_range(top, top + shape.0));
+            products.multiply(strip.tile(), shape, None, t);
+            products.each_left(shape.1, |i, c, v| out[i * k + c] += v);
+            top += shape.0;
+        }
+    }
+}
+
+/// Strips of the inverse of a lower triangle L, from Lᵀ.
+fn inverse_strips<T: Scalar>(triangle: MatRef<'_, T>) -> Vec<HalfMatrix> {
+    let n = triangle.rows();
+    let mut inverse = Matrix::from_fn(n, n, |i, j| T::from_f64(f64::from(u8::from(i == j))));
+    T::solve_upper_transposed(triangle, inverse.view_mut(), Parallel::No);
+    let strips = (0..n).step_by(STRIP).map(|top| {
+        let bottom = (top + STRIP).min(n);
+        HalfMatrix::new(inverse.row_range(top, bottom).col_range(0, bottom))
+    });
+    strips.collect()
 }
 
 /// Memory of a thread: rows of U, and what reading them takes.
@@ -254,7 +320,7 @@ fn part<T: Scalar>(
     let floor = FLOOR * missed.max(0.0) / diagonal.len() as f64;
     let triangle = factor_tile(system, place, &mut u, floor)?;
     Ok(Some(Part {
-        triangle: HalfMatrix::of_upper(triangle.view()),
+        inverse: inverse_strips(triangle.view()),
         w: HalfMatrix::new(u.as_ref()),
     }))
 }
