@@ -4,11 +4,12 @@
 //! units of it, or of a plain read of the same bytes.
 
 use std::hint::black_box;
+use std::ops::Range;
 use std::time::Instant;
 
 use lssvm::kernel::Kernel;
 use lssvm::linalg::dense::Backend;
-use lssvm::linalg::{Matrix, Output, Parallel, sum_of_squares};
+use lssvm::linalg::{Levels, MatMut, Matrix, Output, Parallel, levels, sum_of_squares};
 use lssvm::solve::{Limits, Method, Plan, Silent, run as solve};
 use lssvm::system::{Format, Store, System, TILE};
 use rayon::prelude::*;
@@ -26,7 +27,11 @@ pub fn measure(args: &BenchArgs, table: &mut Table) -> anyhow::Result<()> {
     let x = Matrix::from_fn(n, m, |i, c| wave(i, c) / scale);
     let y = Matrix::from_fn(n, k, |i, c| if i % k == c { 1.0 } else { 0.0 });
 
-    let unit = bare_lower_half(&x);
+    let unit = lower_half(n, |out, rows, columns| {
+        let part = |rows: Range<usize>| x.row_range(rows.start, rows.end);
+        let (a, b) = (part(rows), part(columns));
+        f32::gemm_nt(out, Output::Replace, a, b, 1.0, Parallel::No);
+    });
     let flops = n as f64 * n as f64 * m as f64;
     table.line(
         "T₁: lower half, bare products",
@@ -34,6 +39,14 @@ pub fn measure(args: &BenchArgs, table: &mut Table) -> anyhow::Result<()> {
         flops / unit / 1e9,
         "GFLOP/s",
     );
+    let pixel = |i: usize, c: usize| ((i * 7919 + c * c * 31) % 256) as f32;
+    if let Some(pixels) = Levels::of(Matrix::from_fn(n, m, pixel).view()) {
+        let seconds = lower_half(n, |out, rows, columns| {
+            let part = |rows: Range<usize>| pixels.range(rows.start, rows.end);
+            levels::products(out, part(rows), part(columns));
+        });
+        table.line("the same of pixels", seconds, seconds / unit, "T₁");
+    }
     let kernel = Kernel::Poly {
         gamma: 1.0,
         coef0: 0.0,
@@ -92,25 +105,24 @@ pub fn measure(args: &BenchArgs, table: &mut Table) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Seconds for all tiles of X·Xᵀ's lower half, each a bare product on one thread;
-/// nothing is kept.
-fn bare_lower_half(x: &Matrix<f32>) -> f64 {
-    let n = x.rows();
+/// Seconds for all tiles of the lower half of a matrix of inner products, each by `fill` on one
+/// thread; nothing is kept.
+fn lower_half(n: usize, fill: impl Fn(MatMut<'_, f32>, Range<usize>, Range<usize>) + Sync) -> f64 {
     let tiles: Vec<(usize, usize)> = (0..n.div_ceil(TILE))
         .flat_map(|row| (0..=row).map(move |column| (row, column)))
         .collect();
-    let part = |tile: usize| x.row_range(tile * TILE, ((tile + 1) * TILE).min(n));
+    let part = |tile: usize| tile * TILE..((tile + 1) * TILE).min(n);
     let start = Instant::now();
     tiles.par_iter().for_each_init(
         || Matrix::<f32>::zeros(TILE, TILE),
         |out, &(row, column)| {
-            let (a, b) = (part(row), part(column));
-            let out = lssvm::linalg::MatMut::new(
-                a.rows(),
-                b.rows(),
-                &mut out.values_mut()[..a.rows() * b.rows()],
+            let (rows, columns) = (part(row), part(column));
+            let values = &mut out.values_mut()[..rows.len() * columns.len()];
+            fill(
+                MatMut::new(rows.len(), columns.len(), values),
+                rows,
+                columns,
             );
-            f32::gemm_nt(out, Output::Replace, a, b, 1.0, Parallel::No);
         },
     );
     start.elapsed().as_secs_f64()
