@@ -10,7 +10,8 @@
 //!
 //! All but `laplacian` are a matrix product followed by one elementwise map,
 //! which is applied while the block is still in the cache. The names and the
-//! meaning of `gamma = "scale"` and `"auto"` are scikit-learn's. The sigmoid
+//! meaning of `gamma = "scale"` and `"auto"` are scikit-learn's. Products of rows of
+//! pixels, centred and scaled or not, are made in bytes ([`crate::linalg::levels`]). The sigmoid
 //! kernel is not positive definite: only `exact` solves with it reliably.
 
 mod block;

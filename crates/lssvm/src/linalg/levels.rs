@@ -271,15 +271,15 @@ fn write_levels<T: Scalar>(
     let per_step = 1.0 / step;
     let mut sum = 0;
     for (row, bytes) in row.chunks(GLANCE).zip(bytes.chunks_mut(GLANCE)) {
-        let (mut fits, mut here) = (true, 0);
+        let (mut fits, mut here) = (true, 0u32);
         for (v, byte) in row.iter().zip(bytes) {
             let v = v.to_f64();
-            // It lies between 0 and 255 and a little.
+            // From 0 to 255, unless one step in it is more than the largest number.
             let level = ((v - low) * per_step + 0.5) as i32;
             let off = (low + f64::from(level) * step - v).abs();
             // Not if it is not a number.
             fits &= off <= tolerance;
-            here += level as u32;
+            here = here.wrapping_add(level as u32);
             *byte = level as u8;
         }
         if !fits {
@@ -352,6 +352,9 @@ mod tests {
         }
         // Far from zero, where neighbouring numbers are as far apart as levels.
         assert!(none(Matrix::from_fn(4, 64, |_, j| 1e7 + j as f32)));
+        // Steps so small that there are more than the largest number in 1.
+        let tiny = Matrix::from_fn(4, 64, |_, j| 1e-310 * f64::from(j as u8));
+        assert!(Levels::whatever_they_cost(tiny.view()).is_none());
         // Too few columns, or no rows.
         assert!(none(Matrix::from_fn(4, FEWEST_COLUMNS - 1, |_, j| j as f32)));
         assert!(none(Matrix::zeros(0, 64)));

@@ -5,7 +5,7 @@
 //! updates and factorisations go to faer, which only this room names
 //! ([`dense`], [`factor`]); products with a few columns, where libraries are
 //! two to three times off the speed of memory, are our own ([`skinny`], and
-//! [`two_sided`] for tiles). A matrix
+//! [`two_sided`] for tiles), and so are products of pixels ([`levels`]). A matrix
 //! that fills the memory is factored where it lies, as tiles ([`tiled`]).
 //!
 //! Functions run on the current rayon pool and use all of its threads.
