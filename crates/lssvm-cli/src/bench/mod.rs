@@ -206,7 +206,7 @@ fn measure(args: &BenchArgs, table: &mut Table) -> anyhow::Result<()> {
 
     // Prediction.
     let queries = Matrix::from_fn(args.queries, m, |i, c| wave(i + 3, c) / scale);
-    let queries = Samples::new(queries, &kernel);
+    let queries = Samples::beside(system.samples().view(), queries, &kernel);
     let weights = system.targets();
     let flops = 2.0 * args.queries as f64 * nf * mf;
     // The bare product of the same size, at the rate of the one above; measured

@@ -61,14 +61,24 @@ impl<T: Scalar> Samples<T> {
         self.rows.bytes() + levels + size_of_val(&self.squared_norms[..]) as u64
     }
 
-    /// Bytes of rows once they are prepared. At most: whether they are levels too is told by
-    /// one of them.
-    pub fn bytes_of(rows: &Points<T>) -> u64 {
-        let levels = match rows {
-            Points::Dense(rows) => Levels::most_bytes(rows.view()),
-            Points::Sparse(_) => 0,
+    /// Bytes of rows once they are prepared, and of `others` that are prepared beside them. At
+    /// most: whether they are levels too is told by one of them.
+    pub fn bytes_of(rows: &Points<T>, others: &[&Points<T>]) -> [u64; 2] {
+        let (levels, cols) = match rows {
+            Points::Dense(rows) => (Levels::most_bytes(rows.view()), rows.cols()),
+            Points::Sparse(_) => (0, 0),
         };
-        rows.bytes() + levels + (size_of::<T>() * rows.rows()) as u64
+        let norms = |rows: &Points<T>| (size_of::<T>() * rows.rows()) as u64;
+        let of_other = |other: &&Points<T>| {
+            let levels = if levels > 0 {
+                Levels::bytes(other.rows(), cols)
+            } else {
+                0
+            };
+            other.bytes() + levels + norms(other)
+        };
+        let others = others.iter().map(of_other).sum();
+        [rows.bytes() + levels + norms(rows), others]
     }
 
     /// The rows.
@@ -210,16 +220,14 @@ impl<T: Scalar> FillBlock<T> for Relation {
         if let (Relation::Products, Some(x_levels), Some(z_levels)) = (self, x.levels, z.levels)
             && z_levels.is_whole()
         {
-            for (rows, fit) in x_levels.runs() {
+            // Rows that are none are multiplied together with all, so that their bits do not
+            // depend on which others are none.
+            if x_levels.runs().any(|(_, fit)| !fit) {
+                self.of_numbers(out.reborrow(), x.rows, z.rows);
+            }
+            for (rows, _) in x_levels.runs().filter(|(_, fit)| *fit) {
                 let out = out.reborrow().row_range(rows.start, rows.end);
-                let (x, x_levels) = (
-                    x.range(rows.start, rows.end),
-                    x_levels.range(rows.start, rows.end),
-                );
-                match fit {
-                    true => levels::products(out, x_levels, z_levels),
-                    false => self.of_numbers(out, x.rows, z.rows),
-                }
+                levels::products(out, x_levels.range(rows.start, rows.end), z_levels);
             }
             return;
         }
@@ -518,7 +526,7 @@ mod tests {
     }
 
     /// Rows of pixels that were centred and scaled.
-    fn levels(rows: usize, cols: usize) -> impl Strategy<Value = Matrix<f64>> {
+    fn rows_of_levels(rows: usize, cols: usize) -> impl Strategy<Value = Matrix<f64>> {
         let row = prop::collection::vec(0u8..=255, cols);
         let rows = prop::collection::vec((row, 0.5f64..2.0), rows);
         rows.prop_map(move |rows| {
@@ -559,7 +567,7 @@ mod tests {
         #[test]
         fn blocks_of_levels_agree_with_the_definition(
             (x, z) in (1usize..20, 1usize..40, 32usize..90)
-                .prop_flat_map(|(n, m, d)| (levels(n, d), levels(m, d))),
+                .prop_flat_map(|(n, m, d)| (rows_of_levels(n, d), rows_of_levels(m, d))),
             other in 0usize..30,
         ) {
             // Perhaps one row of X is not of the form.
@@ -569,6 +577,8 @@ mod tests {
             }
             for kernel in &KERNELS {
                 let support = Samples::new(z.clone(), kernel);
+                let wanted = levels::are_quick() && kernel.relation() == Relation::Products;
+                prop_assert_eq!(support.levels.is_some(), wanted);
                 let queries = Samples::beside(support.view(), x.clone(), kernel);
                 let mut out = Matrix::zeros(x.rows(), z.rows());
                 kernel.fill(out.view_mut(), queries.view(), support.view());

@@ -28,13 +28,19 @@ pub use products::{are_quick, products};
 const MOST_SPACES: u32 = 255;
 
 /// By how much a value may differ from its level, in units in the last place of the largest
-/// value of its row: what centring and scaling round.
-const LAST_PLACES: f64 = 8.0;
+/// value of its row: what centring and scaling round, of the value itself and of the two that
+/// tell where the levels are.
+const LAST_PLACES: f64 = 4.0;
 
-/// How many times as far apart as that levels must be, so that nothing else passes for one.
+/// How many times as far apart as that levels must be. A row of few different values may be
+/// taken for one of levels by chance; it is then changed by what it may differ from them.
 const CLEARANCE: f64 = 1e3;
 
-/// Columns from which products of bytes are quicker, and up to which their sums cannot overflow.
+/// The largest values, so that sums of their products stay numbers.
+const LARGEST: f64 = 1e150;
+
+/// Columns from which products of bytes are quicker, and up to which their sums, of products
+/// that are at least -128 · 255, cannot overflow 32 bits.
 const FEWEST_COLUMNS: usize = 32;
 const MOST_COLUMNS: usize = 65_000;
 
@@ -85,11 +91,16 @@ impl Levels {
     pub fn of_some<T: Scalar>(rows: MatRef<'_, T>) -> Self {
         let (cols, stride) = (rows.cols(), stride(rows.cols()));
         let mut bytes = vec![0; rows.rows() * stride];
-        let spacings = bytes
-            .par_chunks_mut(stride)
-            .enumerate()
-            .map(|(i, bytes)| spacing(rows.row(i), &mut bytes[..cols]));
-        let spacings: Vec<Option<Spacing>> = spacings.collect();
+        let of_row = |(i, bytes): (usize, &mut [u8])| spacing(rows.row(i), &mut bytes[..cols]);
+        // Where models are loaded there need not be a pool, and none should be made.
+        let spacings: Vec<Option<Spacing>> = match rayon::current_thread_index() {
+            Some(_) => bytes
+                .par_chunks_mut(stride)
+                .enumerate()
+                .map(of_row)
+                .collect(),
+            None => bytes.chunks_mut(stride).enumerate().map(of_row).collect(),
+        };
         Self {
             cols,
             whole: spacings.iter().all(Option::is_some),
@@ -104,7 +115,7 @@ impl Levels {
         Self::bytes(self.spacings.len(), self.cols)
     }
 
-    /// The most bytes that they take for these rows.
+    /// The most bytes that all of these rows take.
     pub fn most_bytes<T: Scalar>(rows: MatRef<'_, T>) -> u64 {
         match may_fit(rows) {
             true => Self::bytes(rows.rows(), rows.cols()),
@@ -112,9 +123,13 @@ impl Levels {
         }
     }
 
-    /// Bytes that they take for so many rows of so many columns, if these are of this form.
+    /// Bytes that they take for so many rows of so many columns, if these may be of this form
+    /// and products are quicker then.
     pub fn bytes(rows: usize, cols: usize) -> u64 {
-        rows as u64 * (stride(cols) + size_of::<Option<Spacing>>()) as u64
+        match are_quick() && (FEWEST_COLUMNS..=MOST_COLUMNS).contains(&cols) {
+            true => rows as u64 * (stride(cols) + size_of::<Option<Spacing>>()) as u64,
+            false => 0,
+        }
     }
 
     /// The rows with these indices, copied in this order.
@@ -226,20 +241,17 @@ impl<T: Scalar> Job for Fit<'_, T> {
 
     #[inline(always)]
     fn run<A: Arch>(self) -> Option<Spacing> {
-        let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
-        for v in self.row {
-            let v = v.to_f64();
-            low = if v < low { v } else { low };
-            high = if v > high { v } else { high };
-        }
-        let range = high - low;
-        let tolerance = LAST_PLACES * T::EPSILON * low.abs().max(high.abs());
-        if !range.is_finite() {
+        let (low, high) = bounds(self.row);
+        let (range, largest) = (high - low, low.abs().max(high.abs()));
+        let tolerance = LAST_PLACES * T::EPSILON * largest;
+        // Of a row that is not a number everywhere it may be any.
+        if !range.is_finite() || largest > LARGEST {
             return None;
         }
         if range == 0.0 {
             self.bytes.fill(0);
-            return Some(Spacing {
+            let same = self.row.iter().all(|v| v.to_f64() == low);
+            return same.then_some(Spacing {
                 lowest: low,
                 ..Spacing::default()
             });
@@ -259,6 +271,31 @@ impl<T: Scalar> Job for Fit<'_, T> {
     }
 }
 
+/// The least and the largest value.
+#[inline(always)]
+fn bounds<T: Scalar>(row: &[T]) -> (f64, f64) {
+    // As many side by side as fill a register, and more.
+    const SIDE_BY_SIDE: usize = 32;
+    let less = |a: T, b: T| if a < b { a } else { b };
+    let more = |a: T, b: T| if a > b { a } else { b };
+    let (parts, rest) = row.as_chunks::<SIDE_BY_SIDE>();
+    let first = row.first().copied().unwrap_or(T::ZERO);
+    let (mut low, mut high) = ([first; SIDE_BY_SIDE], [first; SIDE_BY_SIDE]);
+    for part in parts {
+        for l in 0..SIDE_BY_SIDE {
+            low[l] = less(part[l], low[l]);
+            high[l] = more(part[l], high[l]);
+        }
+    }
+    let low = low.iter().chain(rest).copied().fold(first, less);
+    let high = high.iter().chain(rest).copied().fold(first, more);
+    (low.to_f64(), high.to_f64())
+}
+
+/// Added to a number of at most 255 it leaves no places after the point, and the nearest whole
+/// number in the last bits.
+const ROUNDING: f64 = 1.5 * (1u64 << 52) as f64;
+
 /// Writes the number of the nearest level of each value and returns their sum, if no value is
 /// farther from it than the tolerance.
 #[inline(always)]
@@ -274,13 +311,12 @@ fn write_levels<T: Scalar>(
         let (mut fits, mut here) = (true, 0u32);
         for (v, byte) in row.iter().zip(bytes) {
             let v = v.to_f64();
-            // From 0 to 255, unless one step in it is more than the largest number.
-            let level = ((v - low) * per_step + 0.5) as i32;
-            let off = (low + f64::from(level) * step - v).abs();
+            let rounded = (v - low) * per_step + ROUNDING;
+            let off = (low + (rounded - ROUNDING) * step - v).abs();
             // Not if it is not a number.
             fits &= off <= tolerance;
-            here = here.wrapping_add(level as u32);
-            *byte = level as u8;
+            *byte = rounded.to_bits() as u8;
+            here += u32::from(*byte);
         }
         if !fits {
             return None;
@@ -345,6 +381,12 @@ mod tests {
         ));
         // 1,000 levels; one value beside its level, far or near; not a number.
         assert!(none(Matrix::from_fn(9, 999, |_, j| j as f32)));
+        for place in [0, 39, 99] {
+            // Among equal values, too.
+            let mut row = Matrix::from_fn(1, 100, |_, _| -1.5f32);
+            row.set(0, place, f32::NAN);
+            assert!(none(row));
+        }
         for wrong in [0.3, 1e-5 + pixels.get(33, 77), f32::NAN, f32::INFINITY] {
             let mut rows = pixels.clone();
             rows.set(33, 77, wrong);
@@ -355,6 +397,8 @@ mod tests {
         // Steps so small that there are more than the largest number in 1.
         let tiny = Matrix::from_fn(4, 64, |_, j| 1e-310 * f64::from(j as u8));
         assert!(Levels::whatever_they_cost(tiny.view()).is_none());
+        let huge = Matrix::from_fn(4, 64, |_, j| 1e200 * f64::from(j as u8));
+        assert!(Levels::whatever_they_cost(huge.view()).is_none());
         // Too few columns, or no rows.
         assert!(none(Matrix::from_fn(4, FEWEST_COLUMNS - 1, |_, j| j as f32)));
         assert!(none(Matrix::zeros(0, 64)));
@@ -391,8 +435,11 @@ mod tests {
             );
             assert_eq!(some.spacings[i], all.spacings[from]);
         }
-        assert_eq!(Levels::bytes(20, 50), 20 * (64 + 32));
-        assert_eq!(Levels::bytes(20, 64), 20 * (64 + 32));
-        assert_eq!(Levels::bytes(1, 65), 3 * 64 + 32);
+        if are_quick() {
+            assert_eq!(Levels::bytes(20, 50), 20 * (64 + 32));
+            assert_eq!(Levels::bytes(20, 64), 20 * (64 + 32));
+            assert_eq!(Levels::bytes(1, 65), 3 * 64 + 32);
+        }
+        assert_eq!(Levels::bytes(20, FEWEST_COLUMNS - 1), 0);
     }
 }

@@ -110,7 +110,7 @@ impl<T: Scalar> Preconditioner<T> {
             None => system.kernel_flops(size * m),
         };
         let (middle, mut jitter) = (columns.rows(&rows), 0.0);
-        let flops = computed + size * (m * m + 2.0 * tile * m + tile * tile / 3.0);
+        let flops = computed + size * (m * m + 2.0 * tile * m + 4.0 / 3.0 * tile * tile);
         let parts = loop {
             let parts = phases.time(Phase::Precondition, flops, || {
                 let c = Cholesky::with_jitter(middle.clone(), jitter)?;

@@ -164,6 +164,25 @@ fn rows_that_repeat_spoil_no_preconditioner() {
 }
 
 #[test]
+fn indicators_of_classes_need_no_column_for_the_bias() {
+    let kernel = Kernel::Rbf { gamma: 20.0 };
+    let n = TILE + 50;
+    let plain = problem::<f64>(n, 3, 1, kernel, 2.0);
+    for outputs in [2, 3] {
+        let class = |i: usize| (i * i / 7) % outputs;
+        let targets = Matrix::from_fn(n, outputs, |i, k| f64::from(u8::from(class(i) == k)));
+        let x = plain.samples().points().clone();
+        let system = System::new(x, targets, kernel, 2.0).unwrap();
+        let exact = solve(&system, Method::Exact, 1, 0.0).weights;
+        let solution = solve(&system, Method::Pcg, 40, 1e-10);
+        let found = distance(&solution.weights, &exact);
+        assert!(found < 1e-6, "{outputs} classes: {found:.1e}");
+        let residual = solution.residual.unwrap();
+        assert!(residual.exact && residual.relative <= 1e-10);
+    }
+}
+
+#[test]
 fn the_rank_grows_with_the_data_and_stays_below_them() {
     assert_eq!(rank_for(60_000, 784), 2400);
     // No more features than a thousand count.

@@ -3,7 +3,7 @@
 use super::Shape;
 use super::memory_plan::{BASE_BYTES, smaller_rank};
 use crate::kernel::KernelName;
-use crate::linalg::Scalar;
+use crate::linalg::{Levels, Scalar};
 use crate::memory::Size;
 use crate::solve::gauss_seidel::GaussSeidel;
 use crate::solve::{Method, Plan};
@@ -183,8 +183,13 @@ impl Room {
     fn new<T: Scalar>(shape: &Shape, budget: Size) -> Self {
         let value = size_of::<T>() as u64;
         let rows = shape.own_rows() + shape.others;
+        // Rows of pixels are kept as bytes, too, and whether they are is not known yet.
+        let bytes = match shape.kept {
+            Some(_) => 0,
+            None => Levels::bytes(rows, shape.features),
+        };
         let features = shape.bytes::<T>(rows);
-        let data = features + value * rows as u64 * shape.outputs as u64;
+        let data = features + bytes + value * rows as u64 * shape.outputs as u64;
         let usable = (SLACK * budget.0 as f64) as u64;
         Self {
             all: budget.0.saturating_sub(BASE_BYTES + data),

@@ -70,11 +70,10 @@ impl MemoryPlan {
         let [n, all] = sizes.0;
         let value = size_of::<T>() as u64;
         let rows = |part: &Option<Points<T>>| part.as_ref().map_or(0, |p| p.rows());
+        let held: Vec<&Points<T>> = parts.iter().copied().flatten().collect();
+        let [own, held] = Samples::bytes_of(train, &held);
         let others: usize = parts.iter().map(|p| rows(p)).sum();
-        let held = parts.iter().copied().flatten();
-        let held = held.map(Samples::bytes_of);
-        let own = shares.ranks().largest(Samples::bytes_of(train));
-        let mut features = held.sum::<u64>() + own;
+        let mut features = held + shares.ranks().largest(own);
         if train.is_sparse() {
             features = features.saturating_add(bytes_of_columns(train.cols()));
         }

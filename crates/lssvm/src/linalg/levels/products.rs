@@ -12,7 +12,7 @@
 //! that a register has four values of each, and some rows of X at a time are multiplied with
 //! them, all sums staying in registers.
 
-use super::{LevelsRef, Spacing};
+use super::{LevelsRef, MOST_COLUMNS, Spacing};
 use crate::linalg::{Aligned, MatMut, Scalar};
 
 /// Rows of X from which it is worth packing Z.
@@ -56,6 +56,7 @@ pub fn are_quick() -> bool {
 pub fn products<T: Scalar>(out: MatMut<'_, T>, x: LevelsRef<'_>, z: LevelsRef<'_>) {
     assert_eq!((out.rows(), out.cols()), (x.rows(), z.rows()));
     assert_eq!((x.cols, x.stride), (z.cols, z.stride));
+    assert!(x.cols <= MOST_COLUMNS, "sums would overflow");
     #[cfg(target_arch = "x86_64")]
     super::x86::products(out, x, z);
     #[cfg(not(target_arch = "x86_64"))]
@@ -91,18 +92,20 @@ pub(super) unsafe fn blocks<T: Scalar, D: Dots, const ROWS: usize, const REGISTE
         of_z.renew(part);
         for top in (0..x.rows()).step_by(ROWS) {
             let height = ROWS.min(x.rows() - top);
+            // What is missing at the end is the last row again.
+            let bytes = |i: usize| x.row(top + i.min(height - 1));
+            if D::VALUES < 4 {
+                for (i, lanes) in rows.chunks_exact_mut(depth).enumerate() {
+                    let values = lanes.iter_mut().zip(bytes(i).chunks_exact(D::VALUES));
+                    values.for_each(|(lane, bytes)| *lane = D::of_x(bytes));
+                }
+            }
             let mut pointers = [rows.as_ptr(); ROWS];
             for (i, pointer) in pointers.iter_mut().enumerate() {
-                // What is missing at the end is the last row again.
-                let bytes = x.row(top + i.min(height - 1));
-                if D::VALUES == 4 {
-                    *pointer = bytes.as_ptr().cast();
-                } else {
-                    let lanes = &mut rows[i * depth..(i + 1) * depth];
-                    let values = lanes.iter_mut().zip(bytes.chunks_exact(D::VALUES));
-                    values.for_each(|(lane, bytes)| *lane = D::of_x(bytes));
-                    *pointer = lanes.as_ptr();
-                }
+                *pointer = match D::VALUES {
+                    4 => bytes(i).as_ptr().cast(),
+                    _ => rows[i * depth..].as_ptr(),
+                };
             }
             // SAFETY: the caller has the instruction set; there are `depth` lanes a row,
             // since rows of bytes are whole lines.
@@ -274,6 +277,8 @@ impl Dots for Portable {
 
 #[cfg(test)]
 mod tests {
+    use std::ops::Range;
+
     use super::super::Levels;
     use super::super::tests::pixels;
     use super::*;
@@ -345,20 +350,36 @@ mod tests {
 
     #[test]
     fn the_largest_sums_do_not_overflow() {
-        // All of the highest level but one value.
         let cols = super::super::MOST_COLUMNS;
-        let x = Matrix::from_fn(16, cols, |_, j| if j == 0 { 0.0f64 } else { 255.0 });
-        let levels = Levels::whatever_they_cost(x.view()).unwrap();
-        let all = levels.range(0, 16);
-        let mut out = Matrix::<f64>::zeros(16, 16);
-        let expected = 255.0 * 255.0 * (cols - 1) as f64;
+        // All of the highest level but one, and all of the lowest but one.
+        let high = |j: usize| if j == 0 { 0.0 } else { 255.0 };
+        let low = |j: usize| if j == 0 { 255.0 } else { 0.0 };
+        let x = Matrix::from_fn(32, cols, |i, j| if i < 16 { high(j) } else { low(j) });
+        let levels = Levels::whatever_they_cost::<f64>(x.view()).unwrap();
+        let expected = |i: usize, j: usize| match (i < 16, j < 16) {
+            (true, true) => 255.0 * 255.0 * (cols - 1) as f64,
+            (false, false) => 255.0 * 255.0,
+            _ => 0.0,
+        };
+        let check = |name: &str, way: Way<f64>, rows: Range<usize>| {
+            let mut out = Matrix::<f64>::zeros(rows.len(), 32);
+            let x = levels.range(rows.start, rows.end);
+            way(out.view_mut(), x, levels.range(0, 32));
+            for (i, row) in rows.enumerate() {
+                for j in 0..32 {
+                    assert_eq!(out.get(i, j), expected(row, j), "{name} {row} {j}");
+                }
+            }
+        };
         // SAFETY: it needs no instruction set.
-        unsafe { blocks::<f64, Portable, 3, 2>(out.view_mut(), all, all) };
-        assert!(out.values().iter().all(|&v| v == expected));
-        #[cfg(target_arch = "x86_64")]
-        for (name, way) in super::super::x86::ways::<f64>() {
-            way(out.view_mut(), all, all);
-            assert!(out.values().iter().all(|&v| v == expected), "{name}");
+        let portable: Way<f64> = |out, x, z| unsafe { blocks::<f64, Portable, 3, 2>(out, x, z) };
+        // One by one, too.
+        for rows in [0..32, 14..18] {
+            check("portable", portable, rows.clone());
+            #[cfg(target_arch = "x86_64")]
+            for (name, way) in super::super::x86::ways::<f64>() {
+                check(name, way, rows.clone());
+            }
         }
     }
 }

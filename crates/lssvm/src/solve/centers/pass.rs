@@ -8,7 +8,7 @@ use rayon::prelude::*;
 
 use crate::data::Rows;
 use crate::kernel::{FillBlock, Kernel, Samples, SamplesRef};
-use crate::linalg::{Levels, MatMut, MatRef, Matrix, Points, Scalar, skinny};
+use crate::linalg::{MatMut, MatRef, Matrix, Points, Scalar, skinny};
 use crate::ranks::Ranks;
 use crate::{Error, Result};
 
@@ -240,11 +240,9 @@ impl<T: Scalar> Pass<'_, T> {
             true => n * preprocessed,
             false => batch * (2 * preprocessed + raw + preprocessed),
         };
-        // Rows of levels are kept as bytes, too.
-        let levels = Levels::bytes(if held { n } else { batch }, preprocessed) as usize;
         let blocks = threads * block_rows::<T>(centers) * centers;
         let sums = batch.div_ceil(TASK_ROWS) * columns * centers;
-        (levels + value * (batches + blocks + sums) + size_of::<f64>() * columns * centers) as u64
+        (value * (batches + blocks + sums) + size_of::<f64>() * columns * centers) as u64
     }
 }
 

@@ -5,7 +5,7 @@ use super::super::forecast::Rates;
 use super::super::memory_plan::BASE_BYTES;
 use crate::data::Rows;
 use crate::kernel::{Kernel, Samples};
-use crate::linalg::{Precision, Scalar};
+use crate::linalg::{Levels, Precision, Scalar};
 use crate::solve::centers::{Centers, Select, pivots};
 use crate::system::Cross;
 use crate::{Error, Result};
@@ -75,7 +75,12 @@ impl Sizes {
         let own = 2 * centers * (self.features[1] + self.outputs) * size_of::<T>();
         let (n, k) = (self.n, self.outputs);
         let solver = Centers::<T>::bytes(n, centers, k, self.features, held, precision);
-        self.fixed::<T>() + own as u64 + solver
+        // Rows of pixels are kept as bytes, too; sparse rows are none.
+        let levels = match held && self.columns == 0 {
+            true => Levels::bytes(n, self.features[1]),
+            false => 0,
+        };
+        self.fixed::<T>() + own as u64 + levels + solver
     }
 
     /// The best use of memory with P centres: first a preconditioner in full precision,
