@@ -275,6 +275,10 @@ impl Dots for Portable {
     }
 }
 
+/// A way to multiply, by some instruction set.
+#[cfg(test)]
+pub(super) type Way<T> = fn(MatMut<'_, T>, LevelsRef<'_>, LevelsRef<'_>);
+
 #[cfg(test)]
 mod tests {
     use std::ops::Range;
@@ -283,9 +287,6 @@ mod tests {
     use super::super::tests::pixels;
     use super::*;
     use crate::linalg::Matrix;
-
-    /// A way to multiply.
-    type Way<T> = fn(MatMut<'_, T>, LevelsRef<'_>, LevelsRef<'_>);
 
     /// Products are the plain sums over the values that the levels stand for.
     fn check<T: Scalar>(name: &str, way: Way<T>, tolerance: f64) {

@@ -195,21 +195,20 @@ pub(super) fn products<T: Scalar>(out: MatMut<'_, T>, x: LevelsRef<'_>, z: Level
     }
 }
 
-/// All of them that this processor has.
+/// All of them that this processor has, by their names.
 #[cfg(test)]
-pub(super) fn ways<T: Scalar>() -> Vec<(
-    &'static str,
-    fn(MatMut<'_, T>, LevelsRef<'_>, LevelsRef<'_>),
-)> {
-    let mut ways: Vec<(_, fn(MatMut<'_, T>, LevelsRef<'_>, LevelsRef<'_>))> = Vec::new();
-    // SAFETY: in each, the processor has the features, as is asked before.
+pub(super) fn ways<T: Scalar>() -> Vec<(&'static str, super::products::Way<T>)> {
+    let mut ways: Vec<(&'static str, super::products::Way<T>)> = Vec::new();
     if has_avx2() {
+        // SAFETY: the processor has the features, as was just asked.
         ways.push(("AVX2", |out, x, z| unsafe { by_avx2(out, x, z) }));
     }
     if has_vnni256() {
+        // SAFETY: as above.
         ways.push(("AVX-VNNI", |out, x, z| unsafe { by_vnni256(out, x, z) }));
     }
     if has_vnni512() {
+        // SAFETY: as above.
         ways.push(("AVX-512", |out, x, z| unsafe { by_vnni512(out, x, z) }));
     }
     ways
