@@ -17,6 +17,9 @@ pub struct Blocks {
     next: usize,
     block_size: usize,
     rng: ChaCha8Rng,
+    /// What comes before the generator's permutations, the first one last.
+    #[cfg(test)]
+    given: Vec<Vec<usize>>,
 }
 
 impl Blocks {
@@ -27,13 +30,25 @@ impl Blocks {
             next: size,
             block_size,
             rng: random::rng(seed),
+            #[cfg(test)]
+            given: Vec::new(),
+        }
+    }
+
+    /// Pieces of these permutations, one after the other.
+    #[cfg(test)]
+    pub fn of(mut permutations: Vec<Vec<usize>>, block_size: usize) -> Self {
+        permutations.reverse();
+        Self {
+            given: permutations,
+            ..Self::new(0, block_size, 0)
         }
     }
 
     /// The next block, in ascending order: the bias, index 0, comes first.
     pub fn draw(&mut self) -> &[usize] {
         if self.next + self.block_size > self.permutation.len() {
-            random::shuffle(&mut self.rng, &mut self.permutation);
+            self.shuffle();
             self.next = 0;
         }
         let block = &mut self.permutation[self.next..self.next + self.block_size];
@@ -41,6 +56,15 @@ impl Blocks {
         // Order within a block means nothing; neighbours in memory are read together.
         block.sort_unstable();
         block
+    }
+
+    fn shuffle(&mut self) {
+        #[cfg(test)]
+        if let Some(given) = self.given.pop() {
+            self.permutation = given;
+            return;
+        }
+        random::shuffle(&mut self.rng, &mut self.permutation);
     }
 
     /// Notes where it is; sizes and seed follow from the plan.

@@ -11,7 +11,7 @@
 
 use super::{Blocks, Residual, Solver, State, Step, Work};
 use crate::Result;
-use crate::linalg::{Scalar, sum_of_squares};
+use crate::linalg::{Matrix, Scalar, sum_of_squares};
 use crate::system::{Bordered, System, relative};
 
 /// State of the iteration.
@@ -35,19 +35,17 @@ impl<T: Scalar> Kaczmarz<T> {
     }
 }
 
-/// Projects `weights` on the solutions of the open block's equations, and returns
-/// the size of the change and an estimate of the residual before it.
-pub(super) fn project<T: Scalar>(
+/// What the open block's equations lack, Z_s − Θ_sᵀ W, and an estimate of the residual of
+/// all equations.
+pub(super) fn lacking<T: Scalar>(
     work: &mut Work<'_, T>,
-    weights: &mut Bordered<T>,
+    weights: &Bordered<T>,
     right_hand_side: &Bordered<T>,
-) -> (f64, Residual) {
+) -> (Matrix<T>, Residual) {
     let (system, size) = (work.system, work.system.n() + 1);
-    work.update(2, |strip, inverse| {
+    work.update(1, |strip, _| {
         let mut difference = strip.select(right_hand_side);
-        let product = strip.transposed_product(weights);
-        let pairs = difference.values_mut().iter_mut().zip(product.values());
-        pairs.for_each(|(d, &p)| *d -= p);
+        subtract(&mut difference, &strip.transposed_product(weights));
         // The rows of a block are a random sample of all rows. The bias is not: scaled
         // like them, its one equation made the estimate jump once in every pass.
         let bias = strip.indices().iter().filter(|&&i| i == 0).count();
@@ -58,20 +56,40 @@ pub(super) fn project<T: Scalar>(
             relative: relative(sampled.sqrt(), right_hand_side.norm(system.ranks())),
             exact: false,
         };
-        inverse.apply(&mut difference);
-        let mut change = system.zeros();
-        strip.add_product(&mut change, &difference, T::ONE);
-        weights.add_scaled(&change, T::ONE);
-        (change.norm(system.ranks()), residual)
+        (difference, residual)
     })
+}
+
+/// Projects `weights` on the solutions of the open block's equations, which lack so much, and
+/// returns the size of the change.
+pub(super) fn project<T: Scalar>(
+    work: &mut Work<'_, T>,
+    weights: &mut Bordered<T>,
+    mut lacking: Matrix<T>,
+) -> f64 {
+    let system = work.system;
+    work.update(1, |strip, inverse| {
+        inverse.apply(&mut lacking);
+        let mut change = system.zeros();
+        strip.add_product(&mut change, &lacking, T::ONE);
+        weights.add_scaled(&change, T::ONE);
+        change.norm(system.ranks())
+    })
+}
+
+/// `from -= what`
+pub(super) fn subtract<T: Scalar>(from: &mut Matrix<T>, what: &Matrix<T>) {
+    let pairs = from.values_mut().iter_mut().zip(what.values());
+    pairs.for_each(|(v, &w)| *v -= w);
 }
 
 impl<T: Scalar> Solver<T> for Kaczmarz<T> {
     fn step(&mut self, work: &mut Work<'_, T>) -> Result<Step> {
         let indices = self.blocks.draw();
         let jitter = work.open_block(indices)?;
-        let (change, residual) = project(work, &mut self.weights, &self.right_hand_side);
+        let (lacking, residual) = lacking(work, &self.weights, &self.right_hand_side);
         self.residual = Some(residual);
+        let change = project(work, &mut self.weights, lacking);
         Ok(Step {
             relative_change: relative(change, self.weights.norm(work.system.ranks())),
             jitter,

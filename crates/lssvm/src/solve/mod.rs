@@ -49,6 +49,8 @@ mod tests;
 #[cfg(test)]
 mod tests_full;
 #[cfg(test)]
+mod tests_mnist;
+#[cfg(test)]
 mod tests_ranks;
 #[cfg(test)]
 mod tests_resume;

@@ -189,6 +189,13 @@ fn steps_are_those_of_the_paper() {
             for step in 1..=6 {
                 let s = blocks.draw().to_vec();
                 let strip = columns(&theta, &s);
+                if matches!(method, Method::Mp | Method::KaczmarzMp) {
+                    let q = product(&pseudo_inverse(&strip), &r);
+                    for (i, &index) in s.iter().enumerate() {
+                        (0..3).for_each(|k| w.set(index, k, w.get(index, k) + q.get(i, k)));
+                    }
+                    r = combine(&r, &product(&strip, &q), -1.0);
+                }
                 if matches!(method, Method::Kaczmarz | Method::KaczmarzMp) {
                     // Standardised rows, their targets, and A† = Aᵀ(AAᵀ)⁻¹.
                     let norms: Vec<f64> = (0..j)
@@ -199,13 +206,6 @@ fn steps_are_those_of_the_paper() {
                     let inverse = transpose(&pseudo_inverse(&transpose(&a)));
                     let change = product(&inverse, &combine(&b, &product(&a, &w), -1.0));
                     w = combine(&w, &change, 1.0);
-                }
-                if matches!(method, Method::Mp | Method::KaczmarzMp) {
-                    let q = product(&pseudo_inverse(&strip), &r);
-                    for (i, &index) in s.iter().enumerate() {
-                        (0..3).for_each(|k| w.set(index, k, w.get(index, k) + q.get(i, k)));
-                    }
-                    r = combine(&r, &product(&strip, &q), -1.0);
                 }
                 if method == Method::Nystrom {
                     let square = Matrix::from_fn(j, j, |a, b| theta.get(s[a], s[b]));
