@@ -117,7 +117,7 @@ def method_bytes(method: str, shape: dict) -> float:
     return {
         "mp": VALUE * block,
         "kaczmarz": VALUE * (block + j * k),
-        "kaczmarz-mp": VALUE * (block + 2 * j * k),
+        "kaczmarz-mp": VALUE * (block + 3 * j * k),
         "nystrom": VALUE * (block + j * j),
         "pcg": (VALUE + 8) * n * (k + 1) + VALUE * RANK * (k + 1),
         "gauss-seidel": VALUE * n * (k + 1),

@@ -1,7 +1,7 @@
 //! The first 6,000 MNIST images, all 10,000 test images, J = 600: the errors
-//! that an independent implementation (numpy, f32, explicit Θ) gave for the
+//! that an independent implementation (`benchmarks/reference.py`) gave for the
 //! paper's setting, within a stated tolerance. docs/performance.md has the
-//! reference's own spread over seeds.
+//! reference's own spread over seeds; `solve/tests_mnist.rs` takes its blocks, too.
 
 use std::path::Path;
 
@@ -97,15 +97,15 @@ fn mean_of_seeds(method: Method) -> [f64; 3] {
 #[test]
 fn kaczmarz() {
     let [block, pass, passes] = mean_of_seeds(Method::Kaczmarz);
-    near("one block", block, 7.13, 0.3);
-    near("one pass", pass, 3.85, 0.15);
-    near("three passes", passes, 3.15, 0.15);
+    near("one block", block, 7.22, 0.3);
+    near("one pass", pass, 3.90, 0.15);
+    near("three passes", passes, 3.23, 0.15);
 }
 
 #[test]
 fn kaczmarz_mp() {
     let [block, pass, passes] = mean_of_seeds(Method::KaczmarzMp);
-    near("one block", block, 5.85, 0.3);
-    near("one pass", pass, 3.79, 0.15);
-    near("three passes", passes, 3.25, 0.15);
+    near("one block", block, 20.0, 2.0);
+    near("one pass", pass, 3.61, 0.15);
+    near("three passes", passes, 3.10, 0.15);
 }
