@@ -111,7 +111,7 @@ def step_bytes(shape: dict) -> tuple[float, float]:
 
 
 def method_bytes(method: str, shape: dict) -> float:
-    """What docs/distributed.md says of an iteration of each method, the kernel matrix kept."""
+    """What docs/distributed.md says of an iteration of each method, for classes, the kernel matrix kept."""
     n, m, j, k = (shape[key] for key in "nmjk")
     block = j * m + j * (j + 1) / 2 + j * k
     return {
@@ -119,7 +119,7 @@ def method_bytes(method: str, shape: dict) -> float:
         "kaczmarz": VALUE * (block + j * k),
         "kaczmarz-mp": VALUE * (block + 3 * j * k),
         "nystrom": VALUE * (block + j * j),
-        "pcg": (VALUE + 8) * n * (k + 1) + VALUE * RANK * (k + 1),
+        "pcg": (VALUE + 8) * n * k + VALUE * RANK * k,
         "gauss-seidel": VALUE * n * (k + 1),
         "centers": 8 * CENTERS * k,
     }[method]
