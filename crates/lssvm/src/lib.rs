@@ -2,7 +2,7 @@
 //! is too large for a direct solve.
 //!
 //! Data flows through the modules in this order; a module uses only those
-//! before it:
+//! before it (but for `compiled`, by which the large functions are compiled with this crate):
 //!
 //! ```text
 //! linalg → ranks → data → preprocess → kernel → system → solve → model → metrics → train → tune
@@ -10,6 +10,7 @@
 //!
 //! The library never prints, never exits and keeps no global state.
 
+mod compiled;
 mod container;
 pub mod data;
 pub mod error;

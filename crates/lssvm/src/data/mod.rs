@@ -51,6 +51,7 @@ pub use convert::{PARTS, convert};
 pub use image::ImageShape;
 pub use labels::{Labels, Targets};
 pub use options::{Column, DEFAULT_MAX_BYTES, Format, ReadOptions, Task};
+pub(crate) use read::compiled;
 pub use read::{open, parse, read};
 pub use rows::{Features, Picked, Rows, as_rows, for_each_batch, for_each_points};
 pub use table::LABEL_NAMES;

@@ -33,7 +33,7 @@ use crate::{Error, Result};
 /// # Ok::<(), lssvm::Error>(())
 /// ```
 pub fn read<T: Scalar>(path: &Path, options: &ReadOptions) -> Result<Parts<T>> {
-    open_any(path, options, None)?.map(|part| loaded(part, options))
+    T::read(path, options)
 }
 
 /// Reads what is already in memory; `path` serves for messages only.
@@ -46,10 +46,7 @@ pub fn read<T: Scalar>(path: &Path, options: &ReadOptions) -> Result<Parts<T>> {
 /// # Ok::<(), lssvm::Error>(())
 /// ```
 pub fn parse<T: Scalar>(path: &Path, bytes: Vec<u8>, options: &ReadOptions) -> Result<Parts<T>> {
-    options.check()?;
-    let source = Source::in_memory(path, unpack(path, bytes, None)?);
-    let parts = open_source(source, |_| None, options, None)?;
-    parts.map(|part| loaded(part, options))
+    T::parse(path, bytes, options)
 }
 
 /// The same as [`read`], but features stay on disk and are read when they are needed,
@@ -75,15 +72,39 @@ pub fn parse<T: Scalar>(path: &Path, bytes: Vec<u8>, options: &ReadOptions) -> R
 /// # Ok::<(), lssvm::Error>(())
 /// ```
 pub fn open<T: Scalar>(path: &Path, options: &ReadOptions) -> Result<StreamParts<T>> {
-    let most = options.max_bytes.unwrap_or(DEFAULT_MAX_BYTES);
-    let remedy = || {
-        format!(
-            "convert it to a file that is read piece by piece (lssvm convert {} FILE), or allow \
-             more memory",
-            path.display()
-        )
-    };
-    open_any(path, options, Some(most)).map_err(|error| error.with_remedy(remedy))
+    T::open(path, options)
+}
+
+/// The same, generic.
+pub(crate) mod compiled {
+    use super::*;
+
+    pub(crate) fn read<T: Scalar>(path: &Path, options: &ReadOptions) -> Result<Parts<T>> {
+        open_any(path, options, None)?.map(|part| loaded(part, options))
+    }
+
+    pub(crate) fn parse<T: Scalar>(
+        path: &Path,
+        bytes: Vec<u8>,
+        options: &ReadOptions,
+    ) -> Result<Parts<T>> {
+        options.check()?;
+        let source = Source::in_memory(path, unpack(path, bytes, None)?);
+        let parts = open_source(source, |_| None, options, None)?;
+        parts.map(|part| loaded(part, options))
+    }
+
+    pub(crate) fn open<T: Scalar>(path: &Path, options: &ReadOptions) -> Result<StreamParts<T>> {
+        let most = options.max_bytes.unwrap_or(DEFAULT_MAX_BYTES);
+        let remedy = || {
+            format!(
+                "convert it to a file that is read piece by piece (lssvm convert {} FILE), or allow \
+                 more memory",
+                path.display()
+            )
+        };
+        open_any(path, options, Some(most)).map_err(|error| error.with_remedy(remedy))
+    }
 }
 
 /// What must be held in memory may take `most` bytes.

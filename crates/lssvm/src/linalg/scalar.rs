@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::dense::Backend;
 use super::simd::{Arch, Vector};
+use crate::compiled::Compiled;
 
 /// Which number type a run or a model uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -55,6 +56,7 @@ pub trait Scalar:
     + MulAssign
     + DivAssign
     + Backend
+    + Compiled
     + bytemuck::Pod
     + 'static
 {

@@ -48,6 +48,15 @@ impl<T: Scalar> Model<T> {
         output: Option<usize>,
         count: usize,
     ) -> Result<Explanation> {
+        T::explain(self, x, output, count)
+    }
+
+    pub(crate) fn taken_apart(
+        &self,
+        x: Matrix<T>,
+        output: Option<usize>,
+        count: usize,
+    ) -> Result<Explanation> {
         if x.rows() != 1 {
             return Err(Error::Data(format!(
                 "one row is explained at a time, and these are {}",

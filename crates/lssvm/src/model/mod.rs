@@ -61,7 +61,7 @@ mod explain;
 mod format;
 mod load;
 mod predict;
-mod save;
+pub(crate) mod save;
 mod scaling;
 mod spread;
 #[cfg(test)]
@@ -192,7 +192,7 @@ impl<T: Scalar> Model<T> {
     /// [`Error::File`] if `path` is no place for a file, [`Error::Io`] if the
     /// system refuses to write.
     pub fn save(&self, path: &Path) -> Result<()> {
-        save::save(self, path)
+        T::save(self, path)
     }
 
     /// What [`Model::save`] writes to a file, in memory.
@@ -200,7 +200,7 @@ impl<T: Scalar> Model<T> {
     /// # Errors
     /// [`Error::File`] if the description is too long for a file.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
-        save::to_bytes(self)
+        T::to_bytes(self)
     }
 
     /// P: number of support rows.

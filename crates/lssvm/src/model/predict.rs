@@ -46,6 +46,10 @@ impl<T: Scalar> Model<T> {
 
     /// Raw rows as the kernel sees them, dense or sparse as the support rows are.
     pub(super) fn samples(&self, raw: Points<T>) -> Result<Samples<T>> {
+        T::prepare(self, raw)
+    }
+
+    pub(crate) fn transformed(&self, raw: Points<T>) -> Result<Samples<T>> {
         let rows = match self.support.points() {
             Points::Dense(_) => self.pipeline().transform(raw.into_dense())?.into(),
             support => self.pipeline().transform_points(raw)?.like(support),
@@ -205,7 +209,11 @@ impl<T: Scalar> Model<T> {
 
     /// Adds Ω(z, support) · A to `scores`; the first row of `z` is called row
     /// `first_row + 1` in an error.
-    fn add_to(
+    fn add_to(&self, scores: MatMut<'_, T>, z: SamplesRef<'_, T>, first_row: usize) -> Result<()> {
+        T::score(self, scores, z, first_row)
+    }
+
+    pub(crate) fn add_scores(
         &self,
         mut scores: MatMut<'_, T>,
         z: SamplesRef<'_, T>,

@@ -10,7 +10,7 @@ use crate::files::{Target, Temporary};
 use crate::linalg::{Matrix, Points, Scalar};
 use crate::{Error, Result};
 
-pub(super) fn save<T: Scalar>(model: &Model<T>, path: &Path) -> Result<()> {
+pub(crate) fn save<T: Scalar>(model: &Model<T>, path: &Path) -> Result<()> {
     let target = Target::new(path)?;
     let (header, tensors) = parts(model, path)?;
     let mut temporary = Temporary::beside(&target)?;
@@ -22,7 +22,7 @@ pub(super) fn save<T: Scalar>(model: &Model<T>, path: &Path) -> Result<()> {
 }
 
 /// What a file would hold.
-pub(super) fn to_bytes<T: Scalar>(model: &Model<T>) -> Result<Vec<u8>> {
+pub(crate) fn to_bytes<T: Scalar>(model: &Model<T>) -> Result<Vec<u8>> {
     let (mut bytes, tensors) = parts(model, Path::new(MEMORY))?;
     bytes.reserve_exact(model.size_bytes() as usize);
     for tensor in &tensors {

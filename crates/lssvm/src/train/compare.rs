@@ -24,6 +24,14 @@ pub fn compare<T: Scalar>(
     configs: &[Config],
     watcher: &mut dyn Watcher,
 ) -> Result<Vec<Option<Report>>> {
+    T::compare(data, configs, watcher)
+}
+
+pub(crate) fn compare_all<T: Scalar>(
+    data: Data<T>,
+    configs: &[Config],
+    watcher: &mut dyn Watcher,
+) -> Result<Vec<Option<Report>>> {
     let Some(first) = configs.first() else {
         return Ok(Vec::new());
     };

@@ -68,6 +68,16 @@ pub fn compress<T: Scalar>(
     threads: usize,
     watcher: &mut dyn Watcher,
 ) -> Result<(Model<T>, Compression)> {
+    T::compress(model, centers, seed, threads, watcher)
+}
+
+pub(crate) fn compress_model<T: Scalar>(
+    model: &Model<T>,
+    centers: usize,
+    seed: u64,
+    threads: usize,
+    watcher: &mut dyn Watcher,
+) -> Result<(Model<T>, Compression)> {
     let n = model.n_support();
     if !(1..n).contains(&centers) {
         let requirement = format!("must be from 1 to {}: the model has {n} rows", n - 1);

@@ -8,13 +8,13 @@ mod centers;
 mod checkpoint;
 mod choice;
 mod class_weight;
-mod compare;
-mod compress;
+pub(crate) mod compare;
+pub(crate) mod compress;
 mod config;
 mod forecast;
 mod left_out;
 mod memory_plan;
-mod path;
+pub(crate) mod path;
 mod prepare;
 mod report;
 mod study;
@@ -145,7 +145,15 @@ pub fn forecast_on<T: Scalar>(
     data: impl Into<StreamData<T>>,
     config: &Config,
 ) -> Result<Forecast> {
-    let prepared = Prepared::shared(ranks.clone(), data.into(), config)?;
+    T::forecast(ranks, data.into(), config)
+}
+
+pub(crate) fn lay_out_forecast<T: Scalar>(
+    ranks: &Ranks,
+    data: StreamData<T>,
+    config: &Config,
+) -> Result<Forecast> {
+    let prepared = Prepared::shared(ranks.clone(), data, config)?;
     in_pool(prepared.config.threads, || Ok(lay_out(prepared)?.forecast))
 }
 
@@ -156,6 +164,16 @@ pub fn forecast_on<T: Scalar>(
 /// Returns the weights of the rows and the bias of each output, with which the scores of
 /// new rows are Ω(new, training) · weights + bias.
 pub fn fit_kernel_matrix<T: Scalar>(
+    omega: &Matrix<T>,
+    labels: Labels,
+    weights: Option<Vec<f64>>,
+    config: &Config,
+    watcher: &mut dyn Watcher,
+) -> Result<(Bordered<T>, Report)> {
+    T::fit_kernel_matrix(omega, labels, weights, config, watcher)
+}
+
+pub(crate) fn solve_kernel_matrix<T: Scalar>(
     omega: &Matrix<T>,
     labels: Labels,
     weights: Option<Vec<f64>>,

@@ -59,6 +59,15 @@ pub fn path<T: Scalar>(
     cs: &[f64],
     watcher: &mut dyn Watcher,
 ) -> Result<CPath> {
+    T::path(data.into(), config, cs, watcher)
+}
+
+pub(crate) fn path_of<T: Scalar>(
+    data: StreamData<T>,
+    config: &Config,
+    cs: &[f64],
+    watcher: &mut dyn Watcher,
+) -> Result<CPath> {
     let start = Instant::now();
     let mut cs = cs.to_vec();
     cs.sort_by(f64::total_cmp);

@@ -113,9 +113,18 @@ impl<'a, T: Scalar> Trainer<'a, T> {
     /// # Errors
     /// As [`Trainer::fit`]; an error of one rank is an error of all.
     pub fn fit_on(
-        mut self,
+        self,
         ranks: &Ranks,
         data: impl Into<StreamData<T>>,
+        watcher: &mut dyn Watcher,
+    ) -> Result<(Option<Fitted<T>>, Report)> {
+        T::fit(self, ranks, data.into(), watcher)
+    }
+
+    pub(crate) fn run(
+        mut self,
+        ranks: &Ranks,
+        data: StreamData<T>,
         watcher: &mut dyn Watcher,
     ) -> Result<(Option<Fitted<T>>, Report)> {
         let first = ranks.is_first();
@@ -128,7 +137,7 @@ impl<'a, T: Scalar> Trainer<'a, T> {
             (None, Some(model)) => warm_start::settings(model, &self.config),
             (None, None) => Ok(self.config.clone()),
         })?;
-        let mut prepared = Prepared::shared(ranks.clone(), data.into(), &config)?;
+        let mut prepared = Prepared::shared(ranks.clone(), data, &config)?;
         if let Some(found) = &self.resumed {
             found.correct(&mut prepared.config);
             let same = match first {

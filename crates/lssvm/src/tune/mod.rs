@@ -176,6 +176,16 @@ pub fn tune<T: Scalar>(
     limits: TuneLimits,
     watcher: &mut dyn TuneWatcher,
 ) -> Result<Outcome> {
+    T::tune(data, space, base, limits, watcher)
+}
+
+pub(crate) fn search_all<T: Scalar>(
+    data: Dataset<T>,
+    space: &Space,
+    base: &Config,
+    limits: TuneLimits,
+    watcher: &mut dyn TuneWatcher,
+) -> Result<Outcome> {
     let start = Instant::now();
     let labels = data.labels.as_ref().ok_or_else(|| {
         Error::Data(format!(
