@@ -15,8 +15,9 @@ const ROWS: usize = 6_000;
 const BLOCK: usize = 600;
 /// Blocks in one pass over the data.
 const PASS: usize = ROWS / BLOCK;
-/// By how much errors may differ, in percent: three images of 10,000.
-const TOLERANCE: f64 = 0.03;
+const TEST_ROWS: usize = 10_000;
+/// By how many wrong images of these results may differ.
+const TOLERANCE: usize = 5;
 
 /// numpy.random.default_rng(0).permutation(6001), six in turn.
 fn permutations() -> Vec<Vec<usize>> {
@@ -50,7 +51,7 @@ fn errors_are_those_of_the_reference() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/mnist");
     let parts = read::<f32>(&folder, &ReadOptions::default()).unwrap();
     let (train, digits) = prepared(&parts.train, ROWS);
-    let (test, truth) = prepared(parts.test.as_ref().unwrap(), 10_000);
+    let (test, truth) = prepared(parts.test.as_ref().unwrap(), TEST_ROWS);
     let kernel = Kernel::Poly {
         gamma: 1.0,
         coef0: 0.0,
@@ -60,43 +61,44 @@ fn errors_are_those_of_the_reference() {
     let system = System::new(train, targets, kernel, 1e4).unwrap();
     let followed = Followed::new(&system, test, Truth::Classes(truth), true);
 
-    let errors = |solver: Box<dyn Solver<f32>>, method: Method, iterations: usize| -> Vec<f64> {
+    let wrong = |solver: Box<dyn Solver<f32>>, method: Method, iterations: usize| -> Vec<usize> {
         let mut test = Some(followed.again());
         let (rows, course) = ([&mut test, &mut None], Course::default());
         let (limits, solver) = (Limits::after(iterations), (solver, method));
         let solution = run_on(&system, solver, &limits, rows, 1, &mut Silent, course).unwrap();
         let errors = solution.history.iter().map(|i| i.test_error.unwrap());
-        errors.map(|error| 100.0 * error).collect()
+        let wrong = errors.map(|error| (error * TEST_ROWS as f64).round() as usize);
+        wrong.collect()
     };
-    let check = |method: Method, errors: Vec<f64>, expected: &[(usize, f64)]| {
+    let check = |method: Method, found: Vec<usize>, expected: &[(usize, usize)]| {
         for &(iteration, expected) in expected {
-            let error = errors[iteration - 1];
-            let off = (error - expected).abs();
+            let found = found[iteration - 1];
+            let off = found.abs_diff(expected);
             assert!(
-                off < TOLERANCE,
-                "{method}, {iteration}: {error:.2}, not {expected}"
+                off <= TOLERANCE,
+                "{method}, {iteration}: {found} wrong, not {expected}"
             );
         }
     };
     let blocks = || Blocks::of(permutations(), BLOCK);
 
     let solver = Box::new(matching_pursuit::MatchingPursuit::new(&system, blocks()));
-    let found = errors(solver, Method::Mp, 4 * PASS);
-    let expected = [(1, 5.49), (PASS, 3.25), (25, 3.10), (4 * PASS, 3.04)];
+    let found = wrong(solver, Method::Mp, 4 * PASS);
+    let expected = [(1, 549), (PASS, 325), (25, 310), (4 * PASS, 304)];
     check(Method::Mp, found, &expected);
 
     let solver = Box::new(kaczmarz::Kaczmarz::new(&system, blocks()));
-    let found = errors(solver, Method::Kaczmarz, 6 * PASS);
-    let expected = [(1, 7.27), (PASS, 3.58), (4 * PASS, 3.20), (6 * PASS, 3.10)];
+    let found = wrong(solver, Method::Kaczmarz, 6 * PASS);
+    let expected = [(1, 727), (PASS, 358), (4 * PASS, 320), (6 * PASS, 310)];
     check(Method::Kaczmarz, found, &expected);
 
     let solver = Box::new(kaczmarz_mp::KaczmarzMp::new(&system, blocks()));
-    let found = errors(solver, Method::KaczmarzMp, 3 * PASS);
-    let expected = [(1, 21.80), (PASS, 3.48), (3 * PASS, 3.14)];
+    let found = wrong(solver, Method::KaczmarzMp, 3 * PASS);
+    let expected = [(1, 2180), (PASS, 348), (3 * PASS, 314)];
     check(Method::KaczmarzMp, found, &expected);
 
     let solver = Box::new(nystrom::Nystrom::new(&system, blocks()));
-    let found = errors(solver, Method::Nystrom, PASS);
-    let expected = [(1, 5.05), (6, 4.39), (PASS, 4.39)];
+    let found = wrong(solver, Method::Nystrom, PASS);
+    let expected = [(1, 505), (6, 439), (PASS, 439)];
     check(Method::Nystrom, found, &expected);
 }
