@@ -9,11 +9,12 @@ scipy.
 """
 
 import argparse
-import gzip
 from pathlib import Path
 
 import numpy as np
 import scipy.linalg
+
+from prepare import read_mnist, unit_norm
 
 ROWS, BLOCK, LAMBDA = 6_000, 600, 1e-4
 PASS = (ROWS + 1) // BLOCK
@@ -22,33 +23,17 @@ TOLD = [1, PASS, 2 * PASS, 25, 3 * PASS, 4 * PASS, 6 * PASS]
 MNIST = Path(__file__).resolve().parent.parent / "data" / "mnist"
 
 
-def read(name: str) -> np.ndarray:
-    """An IDX file of bytes, a row a sample."""
-    content = gzip.decompress((MNIST / f"{name}.gz").read_bytes())
-    dimensions = content[3]
-    count = int.from_bytes(content[4:8], "big")
-    return np.frombuffer(content, np.uint8, offset=4 + 4 * dimensions).reshape(count, -1)
-
-
-def prepared(images: np.ndarray) -> np.ndarray:
-    """Eqs. 61 and 62: each image less its mean, and of norm 1."""
-    rows = images.astype(np.float32)
-    rows -= rows.mean(axis=1, keepdims=True)
-    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
-
-
 class Problem:
     """Θ W = Z, and what scores the test images."""
 
     def __init__(self):
-        train, test = prepared(read("train-images-idx3-ubyte")[:ROWS]), prepared(read("t10k-images-idx3-ubyte"))
-        labels = read("train-labels-idx1-ubyte")[:ROWS, 0]
-        self.truth = read("t10k-labels-idx1-ubyte")[:, 0]
+        images, labels, test, self.truth = read_mnist(MNIST)
+        train, test = unit_norm(images, images[:ROWS], test)
         self.theta = np.zeros((ROWS + 1, ROWS + 1), np.float32)
         self.theta[1:, 1:] = (train @ train.T) ** 4 + LAMBDA * np.eye(ROWS, dtype=np.float32)
         self.theta[0, 1:] = self.theta[1:, 0] = 1
         self.z = np.zeros((ROWS + 1, 10), np.float32)
-        self.z[1 + np.arange(ROWS), labels] = 1
+        self.z[1 + np.arange(ROWS), labels[:ROWS]] = 1
         self.scores = np.c_[np.ones(len(test), np.float32), (test @ train.T) ** 4]
 
     def error(self, w: np.ndarray) -> float:

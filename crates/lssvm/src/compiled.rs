@@ -15,8 +15,7 @@ use crate::kernel::{Samples, SamplesRef};
 use crate::linalg::{MatMut, Matrix, Points, Scalar};
 use crate::model::{self, Explanation, Model};
 use crate::ranks::Ranks;
-use crate::solve::{self, Course, Followed, Limits, Method, Observer, Solution, Solver};
-use crate::system::{Bordered, System};
+use crate::system::Bordered;
 use crate::train::{
     self, CPath, Compression, Config, Data, Fitted, Forecast, Report, StreamData, Trainer, Watcher,
 };
@@ -56,15 +55,6 @@ compiled! {
         = data::compiled::parse;
     fn open(path: &Path, options: &ReadOptions) -> Result<StreamParts<Self>>
         = data::compiled::open;
-    fn solve(
-        system: &System<Self>,
-        solver: (Box<dyn Solver<Self>>, Method),
-        limits: &Limits,
-        rows: [&mut Option<Followed<Self>>; 2],
-        every: usize,
-        observer: &mut dyn Observer,
-        course: Course<'_, Self>,
-    ) -> Result<Solution<Self>> = solve::run_course;
     fn prepare(model: &Model<Self>, rows: Points<Self>) -> Result<Samples<Self>>
         = Model::transformed;
     fn score(

@@ -72,7 +72,6 @@ pub use leave_one_out::{Estimated, LeaveOneOut};
 pub use phases::{Phase, PhaseReport, Phases};
 pub use preconditioner::rank_for;
 pub(crate) use probing::{BATCHES as LEFT_OUT_BATCHES, COLUMNS as LEFT_OUT_COLUMNS};
-pub(crate) use run::run_course;
 pub use run::{Course, Flow, Iteration, Limits, Observer, Silent, Solution, Stopped, run, run_on};
 pub use state::State;
 pub use together::{Ended, Entry, run_together};

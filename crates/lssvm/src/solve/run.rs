@@ -302,19 +302,6 @@ impl<T: Scalar> Default for Course<'_, T> {
 /// validation.
 pub fn run_on<T: Scalar>(
     system: &System<T>,
-    solver: (Box<dyn Solver<T>>, Method),
-    limits: &Limits,
-    rows: [&mut Option<Followed<T>>; 2],
-    every: usize,
-    observer: &mut dyn Observer,
-    course: Course<'_, T>,
-) -> Result<Solution<T>> {
-    T::solve(system, solver, limits, rows, every, observer, course)
-}
-
-/// The same, generic.
-pub(crate) fn run_course<T: Scalar>(
-    system: &System<T>,
     (solver, method): (Box<dyn Solver<T>>, Method),
     limits: &Limits,
     rows: [&mut Option<Followed<T>>; 2],
